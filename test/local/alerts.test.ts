@@ -12,7 +12,7 @@ import {
   type WebhookReceiver,
 } from '../support/webhook-receiver.ts';
 
-/** Alerts on the running stack: streams, functions and schedules, and receivers that check what they get. */
+/** Alerts on the running stack: streams, functions and schedules, with receivers that verify each delivery. */
 const secret = 'the-secret-that-signs';
 const keyOf = (account: string): string => `sk-alerts-${account}`;
 const hashOf = (account: string): string => createHash('sha256').update(keyOf(account)).digest('hex');
@@ -86,7 +86,7 @@ async function spend(): Promise<void> {
 
 const shortly = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
 
-/** The items of `runtime` whose ids start so. */
+/** The items of `runtime` with this id prefix. */
 async function items(prefix: string): Promise<Record<string, unknown>[]> {
   const { Items = [] } = await stack.store.documents.send(
     new ScanCommand({ TableName: 'relay-runtime', ConsistentRead: true }),
@@ -94,7 +94,7 @@ async function items(prefix: string): Promise<Record<string, unknown>[]> {
   return Items.filter(({ id }) => String(id).startsWith(prefix));
 }
 
-/** Lets the time of the next try come, and runs what is scheduled. */
+/** Advances to the next retry, and runs the scheduled functions. */
 async function retryNow(): Promise<void> {
   for (const { id } of await items('notice#'))
     await stack.store.documents.send(
@@ -110,8 +110,8 @@ async function retryNow(): Promise<void> {
 
 const idOf = ({ body }: Hook): string => (JSON.parse(body) as { id: string }).id;
 
-it('posts a low balance once, signed, again under the same id until it is taken, and anew after a top-up', async () => {
-  // Of the operators' receiver and of the customer's, in whatever order.
+it('posts a signed notice of a low balance once, retries it under the same id until it is accepted, and sends a new one after a top-up', async () => {
+  // From the operators' receiver and the customer's, in any order.
   receiver.statuses.push(500, 500, 302, 500);
   await spend();
   await spend();
@@ -145,7 +145,7 @@ it('posts a low balance once, signed, again under the same id until it is taken,
   expect(await items('notice#')).toHaveLength(2);
 }, 60_000);
 
-it('tells operators alone, once, when the balance that an upstream reports is low, and notes it in the row', async () => {
+it('notifies only operators, once, if the reported balance of an upstream is low, and marks its row', async () => {
   const posts = receiver.hooks.length;
   const told = (await receiver.received('/ops', 0)).length;
   await stack.runSchedules();
@@ -176,7 +176,7 @@ it('tells operators alone, once, when the balance that an upstream reports is lo
   expect(stack.lines.join('\n')).not.toContain('sk-site');
 }, 60_000);
 
-it('refuses the keys of an account that is off like any other key, though its row has a mistake', async () => {
+it('rejects the keys of a disabled account, even if its row is invalid', async () => {
   const [off, unknown] = await Promise.all(['closed', 'nobody'].map(call));
   expect([off?.status, unknown?.status]).toEqual([401, 401]);
   expect(await off?.json()).toEqual(await unknown?.json());

@@ -1,4 +1,4 @@
-/** The local stack with one slow model, and accounts whose background responses a test follows. */
+/** The local stack with one slow model, and accounts for tests of background responses. */
 import assert from 'node:assert/strict';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';

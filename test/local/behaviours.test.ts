@@ -30,7 +30,7 @@ it.each([
   expect(domainOf(path)).toBe(domain);
 });
 
-it('an origin has its headers and its time-out, which is 30 s unless set', () => {
+it('an origin uses its headers and its time-out, by default 30 s', () => {
   expect(behaviours.map(({ origin }) => origin.readTimeoutMs)).toEqual([60_000, 60_000, 30_000]);
   expect(behaviours.at(-1)?.origin.headers).toEqual({ 'x-origin': 's' });
   expect(behaviours.map(({ methods }) => Array.from(methods))).toEqual([

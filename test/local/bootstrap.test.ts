@@ -73,7 +73,7 @@ describe('bootstrap', () => {
     expect(steps()).toEqual(['build', 'synthesis', 'command', 'command']);
   });
 
-  it('keeps what Node compiled for the next run, unless the caller says where', async () => {
+  it('keeps Node’s compile cache for the next run, unless the caller chooses its folder', async () => {
     write('infra/local/main.ts', 'console.log(process.env.NODE_COMPILE_CACHE);');
     const kept = file('node_modules', '.cache', 'node');
     vi.stubEnv('NODE_COMPILE_CACHE', undefined);
@@ -84,7 +84,7 @@ describe('bootstrap', () => {
     vi.unstubAllEnvs();
   });
 
-  it('builds again when an input changed, or another template took the place of this one', async () => {
+  it('rebuilds if an input changed, or if another template replaced this one', async () => {
     await run('--built', 'infra/local/main.ts');
     write('functions/chat.ts', 'changed');
     await run('--built', 'infra/local/main.ts');
@@ -110,7 +110,7 @@ describe('bootstrap', () => {
     expect(code).toBe(1);
   });
 
-  it('leaves no lock behind on a disk without room, which nobody would remove', async () => {
+  it('leaves no lock on a full disk, because nothing would remove it', async () => {
     const full = spawn(
       'sh',
       ['-c', 'ulimit -f 0; exec "$0" infra/bootstrap/bootstrap.mjs infra/local/main.ts', process.execPath],
@@ -123,7 +123,7 @@ describe('bootstrap', () => {
     expect(await run('infra/local/main.ts')).toMatchObject({ stderr: 'installing packages\n', code: 0 });
   });
 
-  it('says in a sentence that the registry cannot be reached', async () => {
+  it('reports in one sentence that the registry cannot be reached', async () => {
     const dependencies = { absent: '2.0.0' };
     const absent = { version: '2.0.0', resolved: 'http://127.0.0.1:1/absent.tgz' };
     const root = { name: 'small', version: '1.0.0', dependencies };
@@ -141,19 +141,19 @@ describe('bootstrap', () => {
     expect(code).toBe(1);
   });
 
-  it('leaves stdout to the app, and synthesizes no second time for it', async () => {
+  it('leaves stdout to the app, and does not synthesize twice for it', async () => {
     expect(await run('infra/stack/app.ts')).toMatchObject({ stdout: 'from the app\n', code: 0 });
     expect(steps()).toEqual(['build', 'synthesis']);
   });
 
-  it('shows what the build printed when it fails, and runs nothing', async () => {
+  it('shows the output of a failed build, and does not run the command', async () => {
     write('infra/build/build-functions.ts', "console.error('line 3: wrong');\nprocess.exit(1);\n");
     const { stdout, stderr, code } = await run('--built', 'infra/local/main.ts');
     expect(stderr).toContain('line 3: wrong\nthe build failed (exit 1).');
     expect({ stdout, code }).toEqual({ stdout: '', code: 1 });
   });
 
-  it('ends a step and all its processes at Ctrl-C, and goes on from there the next time', async () => {
+  it('ends a step and all its processes at Ctrl-C, and resumes there the next time', async () => {
     write(
       'infra/build/build-functions.ts',
       `${note('build')}import { spawn } from 'node:child_process';
@@ -184,12 +184,12 @@ setInterval(() => {}, 1000);
     await vi.waitFor(() => expect(() => process.kill(sleeper, 0)).toThrow('ESRCH'));
   });
 
-  it('builds nothing for a command that needs no build', async () => {
+  it('does not build for a command that needs no build', async () => {
     expect(await run('infra/local/main.ts', 'hello')).toMatchObject({ stdout: 'from the command hello\n' });
     expect(steps()).toEqual(['command']);
   });
 
-  it('builds once when two start at the same time', async () => {
+  it('builds once if two commands start at the same time', async () => {
     await Promise.all([run('--built', 'infra/local/main.ts'), run('--built', 'infra/local/main.ts')]);
     expect(steps().toSorted()).toEqual(['build', 'command', 'command', 'synthesis']);
   });

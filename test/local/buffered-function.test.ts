@@ -66,7 +66,7 @@ describe('a buffered function under its URL', () => {
     expect(bytes).toMatchObject({ body: '/w==', isBase64Encoded: true });
   });
 
-  it('sees its own host name, the viewer’s in another header, and the origin secret whatever the viewer sent', async () => {
+  it('receives its own host name, the viewer’s in another header, and the origin secret whatever the viewer sent', async () => {
     const { headers } = await echo('/echo', {
       headers: { 'x-relay-origin': 'forged', 'x-forwarded-host': 'forged', authorization: 'Bearer k' },
     });
@@ -78,20 +78,20 @@ describe('a buffered function under its URL', () => {
     });
   });
 
-  it('is not invoked by more than 6 MB, which the platform refuses with 413', async () => {
+  it('is not invoked with more than 6 MB, which the platform rejects with 413', async () => {
     const before = host.log.length;
     const response = await get('/echo', { method: 'POST', body: new Uint8Array(6 * 1024 * 1024 + 1) });
     expect(response.status).toBe(413);
     expect(host.log.slice(before)).toEqual([]);
   });
 
-  it('is not reached by a method that the behaviour does not allow', async () => {
+  it('is not invoked by a method that the behaviour does not allow', async () => {
     expect((await get('/echo', { method: 'DELETE' })).status).toBe(403);
   });
 });
 
 describe('a function that cannot be loaded', () => {
-  it('fails each request with a 502 instead of keeping it waiting', async () => {
+  it('fails each request with a 502 without waiting', async () => {
     const broken = await startHost({ fixture: 'plain', handler: 'index.missing' });
     const answers = await Promise.all([fetch(broken.url), fetch(broken.url)]);
     await broken.close();

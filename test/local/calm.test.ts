@@ -1,4 +1,4 @@
-/** `npm start` as a person sees it: through npm, in a terminal of 40 columns where there is `script`, and through pipes. */
+/** `npm start` as a user sees it: through npm, in a terminal of 40 columns if `script` exists, and through pipes. */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
@@ -43,18 +43,18 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // It has ended.
+    // It has exited.
   }
 }
 
-/** All that were started with this data folder, by their environment. */
+/** All processes that were started with this data folder, found by their environment. */
 function processesOf(data: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => {
       try {
-        // A process that has ended and was not waited for has no environment.
+        // An exited process that was not waited for has no environment.
         return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`RELAY_DATA=${data}\0`);
       } catch {
         return false;
@@ -64,7 +64,7 @@ function processesOf(data: string): number[] {
 
 interface Started {
   child: ChildProcess;
-  /** Of both streams, without what npm says about its own settings. */
+  /** Output of both streams, without npm's warnings about its own settings. */
   text: () => string;
   lines: () => string[];
   ended: Promise<number | null>;
@@ -100,7 +100,7 @@ function start(command: string[], environment: Record<string, string> = {}): Sta
 const untilReady = ({ text }: Started): Promise<void> =>
   vi.waitFor(() => expect(text()).toContain('relay ready on '), { ...patient, timeout: 100_000 });
 
-/** By itself: nothing here kills it. */
+/** Waits for the process to exit by itself. */
 async function untilGone({ ended }: Started): Promise<void> {
   await ended;
   await untilNone();
@@ -120,7 +120,7 @@ describe('npm start', () => {
 
   const logFile = (): string => /log (\S+)$/m.exec(stack.text())?.[1] ?? '';
 
-  it('says in 12 lines where it is and what to try, all of which works', async () => {
+  it('prints its address and working example commands in 12 lines', async () => {
     expect(stack.lines().length).toBeLessThanOrEqual(12);
     const lines = stack.lines();
     const [curl, tool, page] = ['curl ', 'npx ', 'account page '].map(
@@ -135,11 +135,11 @@ describe('npm start', () => {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
     const forOthers = files.filter((name) => (statSync(path.join(folder, name)).mode & 0o077) !== 0);
     expect([files.length > 4, forOthers, statSync(folder).mode & 0o777]).toEqual([true, [], 0o700]);
-    // The calls have left nothing on the terminal.
+    // The calls have printed nothing on the terminal.
     expect(stack.lines().length).toBeLessThanOrEqual(12);
   });
 
-  it('names all ports in use with their variables and free ones, and a data folder in use', async () => {
+  it('reports used ports with their variables and free alternatives, and a used data folder', async () => {
     const second = start(['npm', 'start']);
     expect(await second.ended).toBe(1);
     expect(second.text()).toContain(
@@ -153,7 +153,7 @@ describe('npm start', () => {
     expect((await fetch(`http://127.0.0.1:${ports.PORT}/v1/models`)).status).toBe(200);
   });
 
-  it('shows a person that a process of it died, and not each call that fails', async () => {
+  it('shows that a process died, but not each failed call', async () => {
     const pids = [...readFileSync(logFile(), 'utf8').matchAll(/environment catalog#\d+ pid (\d+)$/gm)];
     const pid = pids.at(-1)?.[1];
     expect(pid).toBeDefined();
@@ -180,7 +180,7 @@ describe('another npm start', () => {
     const stack = start([terminal ?? '', '-qec', 'stty cols 40; npm start', '/dev/null']);
     await untilReady(stack);
     const prepared = stack.text().split('\u001B[K').slice(0, -1);
-    // What is overwritten must be on one line.
+    // Overwritten text must fit on one line.
     for (const each of prepared) expect((each.split('\r').at(-1) ?? '').length).toBeLessThan(40);
     stack.child.stdin?.write('\u0003');
     await untilGone(stack);
@@ -188,17 +188,17 @@ describe('another npm start', () => {
     expect(stack.text()).not.toContain(' ended (');
   });
 
-  it('ends at Ctrl-C while it starts', async () => {
+  it('exits at Ctrl-C while it starts', async () => {
     const stack = start(['npm', 'start']);
     await vi.waitFor(() => expect(existsSync(path.join(folder, 'log'))).toBe(true), patient);
     killGroup(stack.child.pid ?? 0, 'SIGINT');
     await untilGone(stack);
-    // It waited for no start, and said of none that it failed.
+    // It neither waited for a start nor reported a failed one.
     expect(stack.text()).not.toMatch(/relay ready on|cannot start/);
     expect(stack.lines().at(-1)).toBe(`stopped; data is saved in ${folder}`);
   });
 
-  it('ends all its processes when npm is killed', async () => {
+  it('ends all its processes if npm is killed', async () => {
     const stack = start(['npm', 'start']);
     await untilReady(stack);
     expect(processesOf(folder).length).toBeGreaterThan(3);

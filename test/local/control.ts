@@ -2,16 +2,16 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** A function of the test stands still at a named place until it is answered. */
+/** A test function that waits at a named place until it is answered. */
 export interface Call {
   body: unknown;
   answer(value?: unknown): void;
 }
 
-/** The test's end of `fixtures/control.mjs`: waits for functions at named places and lets them go on. */
+/** The test's end of `fixtures/control.mjs`: waits for functions at named places and lets them continue. */
 export interface Control {
   url: string;
-  /** The next arrival at that place, past ones included. */
+  /** The next arrival at that place, including earlier ones. */
   next(place: string): Promise<Call>;
   close(): Promise<void>;
 }

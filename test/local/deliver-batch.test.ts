@@ -8,7 +8,7 @@ const record = (SequenceNumber: string): DynamoDBRecord => ({
 });
 const names = (records: DynamoDBRecord[]): string => records.map(({ eventID }) => eventID).join('');
 
-/** Delivers the records to a consumer and lists the batches it saw and the records that were given up. */
+/** Delivers the records to a consumer. Returns the delivered batches and the abandoned records. */
 async function deliver(consumer: (batch: string) => unknown, records = 'abcd') {
   const seen: string[] = [];
   const discarded: string[] = [];
@@ -36,33 +36,33 @@ const report = (...items: string[]) => ({
 });
 
 describe('a batch of stream records', () => {
-  it('is delivered once when the function takes it', async () => {
+  it('is delivered once if the function accepts it', async () => {
     expect(await deliver(() => null)).toEqual({ seen: ['abcd'], discarded: [] });
   });
 
-  it('of one is tried again, and given up after its retries', async () => {
+  it('of one record is retried, and abandoned after its retries', async () => {
     expect(await deliver(fail, 'a')).toEqual({ seen: ['a', 'a'], discarded: ['a'] });
   });
 
-  it('is halved until the poisoned record is alone, and only that one is given up', async () => {
+  it('is halved until the poisoned record is alone, and only that record is abandoned', async () => {
     const { seen, discarded } = await deliver(failOn('c'));
     expect(seen).toEqual(['abcd', 'ab', 'cd', 'c', 'c', 'd']);
     expect(discarded).toEqual(['c']);
   });
 
-  it('goes on at the first reported item, with what came before it done', async () => {
+  it('continues at the first reported item, and counts earlier ones as done', async () => {
     const answers = [report('d', 'c'), report()];
     const { seen } = await deliver(() => answers.shift());
     expect(seen).toEqual(['abcd', 'cd']);
   });
 
-  it('is given up where the same record is reported each time', async () => {
+  it('is abandoned at a record that is reported every time', async () => {
     const { seen, discarded } = await deliver((batch) => (batch.includes('d') ? report('d') : null));
     expect(seen).toEqual(['abcd', 'd', 'd']);
     expect(discarded).toEqual(['d']);
   });
 
-  it('fails as a whole when a reported item is none of its own', async () => {
+  it('fails as a whole if a reported item is not in the batch', async () => {
     const answers = [report('d', 'z'), null, null];
     expect((await deliver(() => answers.shift())).seen).toEqual(['abcd', 'ab', 'cd']);
   });

@@ -10,7 +10,7 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
 import { textStream } from '../support/upstream-scripts.ts';
 import { keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
 
-/** What comes in by unusual ways, on the running stack. */
+/** Unusual requests to the running stack. */
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 let money: MoneyReader;
@@ -18,7 +18,7 @@ let alias: { server: Server; passed: number; toPort: number };
 
 const marksWithin = { timeout: 10_000, interval: 100 };
 
-/** A name of the relay that it does not know, as another domain in front of it is. */
+/** An unknown name of the relay, like another domain in front of it. */
 async function startAlias(): Promise<typeof alias> {
   const made = { server: createServer(), passed: 0, toPort: 0 };
   made.server.on('connection', (socket) => {
@@ -69,8 +69,8 @@ const ask = (model: string): object => ({ model, messages: [{ role: 'user', cont
 const codeOf = async (response: Response): Promise<string> =>
   ((await response.json()) as { error: { code: string } }).error.code;
 
-describe('a channel that leads back to the relay', () => {
-  it('is stopped one invocation later by its hop, with a named reason, and nothing is charged', async () => {
+describe('a channel that points back to the relay', () => {
+  it('is stopped one invocation later by its hop header, with a clear error, and nothing is charged', async () => {
     const before = stack.chatProcesses().length;
     const response = await stack.post(ask('mirror'), { headers });
     expect([response.status, await codeOf(response)]).toEqual([508, 'relay_loop']);
@@ -84,7 +84,7 @@ describe('a channel that leads back to the relay', () => {
     expect(await money.account('mirrored')).toMatchObject({ available: 100 * nano, spent: 0 });
   });
 
-  it('is not called at all where its address is the relay’s own, as a mark on its row says', async () => {
+  it('is never called if its address is the relay’s own, and gets a mark on its row', async () => {
     const { documents } = stack.store;
     const TableName = 'relay-channels';
     const Item = { id: 'self', endpoint: `${stack.origin}/v1`, state: true, models: ['self'] };
@@ -99,7 +99,7 @@ describe('a channel that leads back to the relay', () => {
 });
 
 describe('a compressed request', () => {
-  it('is read in gzip and br, and refused by name in another encoding', async () => {
+  it('is read in gzip and br, and another encoding is rejected by name', async () => {
     upstream.script(textStream('Hello.'));
     const json = JSON.stringify(ask('plain'));
     const packed = { ...headers, 'content-encoding': 'gzip' };
@@ -121,7 +121,7 @@ describe('a compressed request', () => {
   });
 });
 
-describe('a client that ends its side of the connection', () => {
+describe('a client that closes its side of the connection', () => {
   const send = (bytes: string): Promise<string> => {
     const socket = connect(Number(new URL(stack.origin).port), '127.0.0.1');
     socket.end(bytes);
@@ -144,7 +144,7 @@ describe('a client that ends its side of the connection', () => {
     expect(text).toContain(stream ? 'data: [DONE]' : 'Hello there.');
   });
 
-  it('within its request is refused', async () => {
+  it('within its request is rejected', async () => {
     const whole = rawPost(keyOf('mirrored'), { body: JSON.stringify(ask('plain')) });
     expect(await send(whole.slice(0, -5))).toMatch(/^HTTP\/1\.1 400 /);
   });

@@ -101,7 +101,7 @@ const nextBatch = async () => {
 describe('the stream of a table', () => {
   beforeEach(() => start({ Failures: { Type: 'AWS::S3::Bucket' }, Mapping: mapping }));
 
-  it('reaches its function, without what the filter leaves out', async () => {
+  it('reaches its function, without filtered records', async () => {
     await put('first');
     const batch = await nextBatch();
     expect(batch.ids).toEqual(['first']);
@@ -113,7 +113,7 @@ describe('the stream of a table', () => {
     next.answer();
   });
 
-  it('goes on at the record that the function reported, and gives a poisoned one up alone', async () => {
+  it('continues at the record that the function reported, and abandons only a poisoned one', async () => {
     await put('held');
     const held = await nextBatch();
     for (const id of ['good', 'poison', 'late']) await put(id);
@@ -137,7 +137,7 @@ describe('the stream of a table', () => {
 });
 
 describe('schedules', () => {
-  it('run when they are asked to, each with its event', async () => {
+  it('run on request, each with its event', async () => {
     await start({ Rule: rule, Schedule: schedule });
     const ran = stack.runSchedules();
     const calls = [await control.next('event'), await control.next('event')];
@@ -153,12 +153,12 @@ describe('schedules', () => {
 });
 
 describe('a function of the template', () => {
-  it('gets the caller’s environment, the template’s over it and the local stack’s over both', async () => {
+  it('gets the caller’s environment, overridden by the template’s and then by the local stack’s', async () => {
     await start({});
     const environment = (await (await fetch(`${stack.origin}/environment`)).json()) as Record<string, string>;
     expect(environment).toMatchObject({
       FROM_TEMPLATE: 'template',
-      // Options of both, the template's last.
+      // Options of both; the template's come last.
       NODE_OPTIONS: '--no-deprecation --max-old-space-size=200',
       RELAY_LOCAL: '1',
       AWS_ENDPOINT_URL_DYNAMODB: expect.stringMatching(/^http:\/\/127\.\d+\.\d+\.\d+:\d+$/) as string,
@@ -175,7 +175,7 @@ describe('a function of the template', () => {
 
 describe('a mapping of another kind', () => {
   it.each([{ StartingPosition: 'LATEST' }, { FunctionResponseTypes: [] }])(
-    '%j stops the start',
+    '%j aborts the start',
     async (other) => {
       const properties = { ...mapping.Properties, ...other };
       const events = {

@@ -1,4 +1,4 @@
-/** Calls that were refused, failed, retried, slow or left on the running stack, each with its story from `ops request`. */
+/** `ops request` explains refused, failed, retried, slow and abandoned calls on the running stack. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { keyHash } from '../../shared/wire/ids.ts';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
@@ -8,7 +8,7 @@ import { errorStatus } from '../support/upstream-failures.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 
-/** In a prompt, in what upstreams say, in a secret: none may come to any line. */
+/** Words in a prompt, in upstreams' answers and in a secret; no log line may contain them. */
 const canaries = { prompt: 'CANARYprompt', upstream: 'CANARYupstream', secret: 'CANARYsecret' };
 const poor = `sk-${'p'.repeat(48)}`;
 const limited = `sk-${'l'.repeat(48)}`;
@@ -59,7 +59,7 @@ beforeEach(() => {
 const ops = (...words: string[]): Promise<OpsRun> =>
   runOps(words, { AWS_ENDPOINT_URL_DYNAMODB: stack.store.endpoint });
 
-/** The id of a call that has ended. */
+/** Makes a call to its end. Returns its id. */
 async function call(model: string, key?: string): Promise<string> {
   const response = await stack.post(
     { model, stream: true, messages: [{ role: 'user', content: canaries.prompt }] },
@@ -69,7 +69,7 @@ async function call(model: string, key?: string): Promise<string> {
   return response.headers.get('x-request-id') ?? '';
 }
 
-/** What `ops request` says, once all of it is logged. */
+/** The output of `ops request`, once everything is logged. */
 async function storyOf(id: string, ...words: RegExp[]): Promise<string> {
   await vi.waitFor(async () => {
     const { output } = await ops('request', 'show', id);
@@ -87,7 +87,7 @@ const slowly =
     await textStream('Hello there.')(asked, reply);
   };
 
-describe('`ops request` tells of a call', () => {
+describe('`ops request` explains a call', () => {
   it('that failed over twice and was answered', async () => {
     upstreams[0].script(errorStatus(503, foreign));
     upstreams[1].script(errorStatus(429, foreign, { 'retry-after': '30' }));
@@ -104,7 +104,7 @@ describe('`ops request` tells of a call', () => {
     expect(story).toMatch(/fields +.*messages/);
   });
 
-  it('whose model its upstream does not know, in words of the relay', async () => {
+  it('whose model its upstream does not know, in the relay’s own words', async () => {
     const unknown = { error: { message: 'No such model.', code: 'model_not_found' } };
     upstreams[0].script(errorStatus(404, unknown));
     const story = await storyOf(
@@ -115,7 +115,7 @@ describe('`ops request` tells of a call', () => {
     expect(story).not.toMatch(/charge explain/);
   });
 
-  it('whose next channel rests', async () => {
+  it('whose next channel is in cooldown', async () => {
     upstreams[0].script(errorStatus(400, foreign));
     const story = await storyOf(
       await call('trio'),
@@ -140,7 +140,7 @@ describe('`ops request` tells of a call', () => {
     expect(story).not.toContain(canaries.prompt);
   });
 
-  it('that a limit of its key refuses', async () => {
+  it('that exceeds a limit of its key', async () => {
     await call('steady', limited);
     const story = await storyOf(
       await call('steady', limited),
@@ -151,7 +151,7 @@ describe('`ops request` tells of a call', () => {
     expect(story).not.toContain(canaries.prompt);
   });
 
-  it('whose channel began no answer in time', async () => {
+  it('whose channel started no answer in time', async () => {
     upstreams[0].script(slowly(3_000));
     const story = await storyOf(
       await call('late'),
@@ -162,7 +162,7 @@ describe('`ops request` tells of a call', () => {
     expect(story).not.toContain(canaries.prompt);
   });
 
-  it('that began late', async () => {
+  it('that started late', async () => {
     upstreams[0].script(slowly(5_200));
     const id = await call('steady');
     await storyOf(id, /Next: the first content was late/);
@@ -170,7 +170,7 @@ describe('`ops request` tells of a call', () => {
     expect(JSON.parse(listed.output)).toMatchObject([{ id, channel: 'preferred', model: 'steady' }]);
   });
 
-  it('by a key that nobody has, and finds nothing under an id that never was', async () => {
+  it('with an unknown key, and finds nothing for an unknown id', async () => {
     const id = await call('steady', `sk-${'x'.repeat(48)}`);
     await storyOf(
       id,
@@ -192,7 +192,7 @@ describe('`ops request` tells of a call', () => {
       await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
       reply.end();
     });
-    // Lambda tells no function of it: the answer is whole, and so is the story.
+    // Lambda does not report it to functions, so the answer and its explanation are complete.
     const leave = new AbortController();
     const response = await stack.post(
       { model: 'steady', stream: true, messages: [{ role: 'user', content: canaries.prompt }] },
@@ -211,7 +211,7 @@ describe('`ops request` tells of a call', () => {
 });
 
 describe('`ops requests`', () => {
-  it('says what it searches before it lists, and lists what was asked for', async () => {
+  it('prints its search first, then lists the requested calls', async () => {
     const refused = await ops('request', 'list', '--account', 'poor', '--since', '1h', '--status', 'refused');
     expect(refused.errors).toMatch(
       /^Searching the log groups relay-chat, relay-responses, .* from \S+Z to \S+Z \(about 0\.\d+ MB\)\n/,
@@ -235,8 +235,8 @@ describe('`ops requests`', () => {
   });
 });
 
-describe('whom a call is for', () => {
-  it('is in its line, in its row, in sums and in the usage that its account sees, on each endpoint', async () => {
+describe('the end user of a call', () => {
+  it('appears in its log line, its ledger row, sums and the usage of its account, on each endpoint', async () => {
     const named = { model: 'steady', stream: true, user: 'alice' };
     const messages = [{ role: 'user', content: canaries.prompt }];
     const { user: _, ...unnamed } = named;
@@ -282,7 +282,7 @@ describe('whom a call is for', () => {
 });
 
 describe('an account', () => {
-  it('sees what of its calls was refused, by code and hour', async () => {
+  it('sees its refused calls, by code and hour', async () => {
     await vi.waitFor(async () => {
       const response = await fetch(`${stack.origin}/v1/account`, {
         headers: { authorization: `Bearer ${poor}` },
@@ -295,7 +295,7 @@ describe('an account', () => {
 });
 
 describe('no line of the log', () => {
-  it('has a prompt, a secret or words of an upstream', () => {
+  it('contains a prompt, a secret or words of an upstream', () => {
     const lines = stack.lines.filter((line) => line.includes('"message":"request"'));
     expect(lines.length).toBeGreaterThan(6);
     for (const canary of [...Object.values(canaries), poor, limited])

@@ -4,7 +4,7 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
 import { errorStatus } from '../support/upstream-failures.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 
-/** A view of the cooldowns is 8 s old at most; a busy machine may take a little longer. */
+/** Cooldowns are cached for 8 s at most; a busy machine may take a little longer. */
 const sharedWithin = { timeout: 15_000, interval: 200 };
 
 const limited = errorStatus(429, {}, { 'retry-after': '30' });
@@ -56,7 +56,7 @@ interface ClientView {
   text: string;
 }
 
-/** One whole call as its client sees it, after the function has written everything down. */
+/** One complete call as its client sees it, after the function has stored everything. */
 async function ask(model: string, more: object = {}): Promise<ClientView> {
   const response = await stack.post({ model, messages: [{ role: 'user', content: 'Hello' }], ...more });
   const text = await response.text();
@@ -65,7 +65,7 @@ async function ask(model: string, more: object = {}): Promise<ClientView> {
   return { status, attempts: headers.get('x-relay-attempts'), retryAfter: headers.get('retry-after'), text };
 }
 
-/** Keeps a free environment busy; resolves with what ends that. */
+/** Keeps a free environment busy. Resolves with a function that ends that. */
 async function occupyOne(): Promise<() => Promise<void>> {
   const release = Promise.withResolvers<void>();
   held.script(async (call, reply) => {
@@ -80,7 +80,7 @@ async function occupyOne(): Promise<() => Promise<void>> {
   };
 }
 
-/** The call in each of the two environments: while one of them is busy, it is the other's. */
+/** Makes the call in each of the two environments: while one is busy, the other answers. */
 async function inEachEnvironment<T>(call: () => Promise<T>): Promise<[T, T]> {
   const freeOne = await occupyOne();
   const inOther = await call();
@@ -91,7 +91,7 @@ async function inEachEnvironment<T>(call: () => Promise<T>): Promise<[T, T]> {
   return [inOne, inOther];
 }
 
-/** The statuses of the model with one channel, and how many channels the model with two was tried on. */
+/** The statuses of the model with one channel, and the number of attempts of the model with two. */
 const seen = async (): Promise<string> => {
   const alone = await ask('alone');
   const pair = await ask('pair');
@@ -100,7 +100,7 @@ const seen = async (): Promise<string> => {
 
 describe('a channel that fails', () => {
   it.each([true, false])(
-    'is made up for by the next one, unseen by the client, stream %s',
+    'is replaced by the next one, invisibly to the client, stream %s',
     async (stream) => {
       first.script(errorStatus(500));
       const view = await ask('pair', { stream });
@@ -111,7 +111,7 @@ describe('a channel that fails', () => {
     },
   );
 
-  it('by a rate limit with a time, in one environment, is left alone by the others too', async () => {
+  it('with a rate limit and a time in one environment is skipped by all others', async () => {
     expect(await inEachEnvironment(seen)).toEqual(['200, 200 after 1', '200, 200 after 1']);
     expect(stack.chatProcesses()).toHaveLength(2);
 
@@ -121,7 +121,7 @@ describe('a channel that fails', () => {
     expect(await ask('pair')).toMatchObject({ status: 200, attempts: '2' });
     await free();
 
-    // It would answer again. Who does not know of the limit yet finds that out.
+    // It would answer again, which an environment without the cooldown would find out.
     first.script(textStream('Hello there.'));
     const known = '429, 200 after 1';
     await expect

@@ -5,7 +5,7 @@ import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { writesUpTo } from './metered-upstream.ts';
 import { keyOf, rowsOfAccount } from './money-reader.ts';
 
-/** One tenant that takes what it can beside one that calls now and then, on the running stack. */
+/** A greedy tenant next to one that calls occasionally, on the running stack. */
 const perMinute = 60;
 const callsAtOnce = 8;
 
@@ -21,14 +21,14 @@ beforeAll(async () => {
       ['channels', { id: 'free', endpoint: upstream.endpoint, state: true, models: ['free'] }],
       ['charges', { id: 10, type: 'token-billing', models: ['narrow'], input: 0.1, output: 0.2 }],
       ['charges', { id: 11, type: 'non-billing', models: ['free'] }],
-      // Two minutes of a greedy tenant and all calls of an honest one are fewer than the upstream takes in one.
+      // Two minutes of a greedy tenant plus all calls of an honest one stay below the upstream's limit per minute.
       ['settings', { name: 'limits', value: { account_rpm: 20, account_concurrency: callsAtOnce } }],
       ...rowsOfAccount('greedy', 1000),
       ...rowsOfAccount('honest', 1000),
       ...rowsOfAccount('other', 1000),
       ...rowsOfAccount('unlimited', 1000),
       ...rowsOfAccount('poor', 0.000001),
-      // Of an account at its limit, refusals are remembered for a second.
+      // Refusals of an account at its limit are cached for a second.
       ...rowsOfAccount('poorer', 0.000001),
       ['accounts', { account: 'unlimited', rpm: 1000, concurrency: 1000 }],
     ],
@@ -60,7 +60,7 @@ const together = (count: number, call: () => Promise<Response>): Promise<Outcome
   Promise.all(Array.from({ length: count }, () => outcome(call())));
 const served = (outcomes: Outcome[]): number => outcomes.filter(({ status }) => status === 200).length;
 
-/** An upstream that takes so many calls in any minute, and answers the others with a 429. */
+/** An upstream that accepts this many calls a minute, and answers others with a 429. */
 function limitedTo(most: number): Script {
   const taken: number[] = [];
   return async (call, reply) => {
@@ -73,7 +73,7 @@ function limitedTo(most: number): Script {
 }
 
 describe('beside a tenant that opens as many streams of a free model as it can', () => {
-  it('another one is answered while they run, as most of them were refused by name', async () => {
+  it('another one is answered while they run, because most of them were rejected', async () => {
     const over = Promise.withResolvers<void>();
     upstream.forget();
     upstream.script(async (call, reply) => {
@@ -86,7 +86,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
     const running = Promise.withResolvers<void>();
     const calls = Array.from({ length: 40 }, async () => {
       let one = await outcome(post('poor', 'free', true));
-      // An environment that starts among so many may not reach its store in time: SDKs try that again.
+      // An environment that starts among so many may not reach its store in time; SDKs retry that.
       while (one.status === 503) one = await outcome(post('poor', 'free', true));
       if (one.status !== 200 && refused.push(one) === 40 - callsAtOnce) running.resolve();
       return one;
@@ -105,7 +105,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
     expect(served(await Promise.all(calls))).toBe(callsAtOnce);
   });
 
-  it('another one is answered, too, when it has no money for the model', async () => {
+  it('another one is also answered if it has no balance', async () => {
     upstream.forget();
     const [poor, honest] = await Promise.all([
       together(40, () => post('poorer', 'narrow', true)),
@@ -117,11 +117,11 @@ describe('beside a tenant that opens as many streams of a free model as it can',
 });
 
 describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', () => {
-  it('an honest one has every call answered, as the limit of every account says', async () => {
+  it('every call of an honest one is answered, thanks to the default limit of accounts', async () => {
     upstream.script(limitedTo(perMinute));
     const [greedy, honest] = await Promise.all([
       together(70, () => post('greedy', 'narrow')),
-      // Six of its calls were counted above, if the minute is the same.
+      // Six of its calls were counted above, if still in the same minute.
       together(4, () => post('honest', 'narrow')),
       together(6, () => post('other', 'narrow')),
     ]);
@@ -133,7 +133,7 @@ describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', 
     expect(served(await together(3, () => post('other', 'narrow')))).toBe(3);
   });
 
-  it('an honest one is refused, too, where the row of the greedy one says more', async () => {
+  it('an honest one is also rejected if the greedy one’s row allows more', async () => {
     upstream.script(limitedTo(perMinute));
     const unlimited = await together(70, () => post('unlimited', 'narrow'));
     expect(served(unlimited)).toBeGreaterThan(40);

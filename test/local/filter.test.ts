@@ -15,6 +15,6 @@ it.each<[patterns: unknown[], passes: boolean]>([
   expect(filter(...patterns)(insert)).toBe(passes);
 });
 
-it('an operator that is not known stops the start', () => {
+it('an unknown operator aborts the start', () => {
   expect(() => filter({ a: [{ numeric: ['>', 0] }] })).toThrow('unknown operator numeric');
 });

@@ -1,4 +1,4 @@
-/** Idempotency-Keys that answer, on the running stack: from whatever environment, also after the first one has died. */
+/** Stored answers of Idempotency-Keys on the running stack: from any environment, also after the first one has died. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -53,7 +53,7 @@ describe('a repeat of a key that may store', () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it('is asked to wait while the first one runs, then gets its answer', async () => {
+  it('is told to wait while the first one runs, then gets its answer', async () => {
     const release = Promise.withResolvers<void>();
     upstream.script(async (call, reply) => {
       await release.promise;
@@ -75,7 +75,7 @@ describe('a repeat of a key that may store', () => {
   });
 });
 
-/** A call that meets an environment as it dies is a 502, as on Lambda. */
+/** Retries a call that hits a dying environment, which is a 502, as on Lambda. */
 async function repeatedUntilAlive(call: () => Promise<Response>): Promise<Response> {
   for (;;) {
     const response = await call();

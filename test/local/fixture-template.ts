@@ -15,7 +15,7 @@ const asset = (name: string) => ({
   destinations: { here: { objectKey: `${name}.zip` } },
 });
 
-/** What `cdk synth` would write for a small stack: a table, a function behind a distribution, and `more` resources. */
+/** Writes the output of `cdk synth` for a small stack: a table, a function behind a distribution, and `more` resources. */
 export function writeTemplate(more: Record<string, unknown> = {}): FixtureTemplate {
   const folder = mkdtempSync(path.join(tmpdir(), 'relay-template-'));
   const files = { plain: asset('plain'), consumer: asset('consumer') };

@@ -1,11 +1,11 @@
-/** The ports of the local stack that are for programs: what a page of any site can send is refused, what tools send passes. */
+/** The local stack's ports for programs reject requests that web pages can send, and accept those of tools. */
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTablesPort } from '../../infra/local/host/loopback.ts';
 
-/** As the emulator: it answers everybody. */
+/** Like the emulator, it answers everybody. */
 const emulator = createServer((asked, response) => {
   void text(asked).then((body) =>
     response
@@ -36,7 +36,7 @@ function send(headers: Record<string, string>, method = 'POST') {
 }
 
 describe('the port of the tables', () => {
-  it('asks to come again until the emulator is there', async () => {
+  it('asks to retry until the emulator runs', async () => {
     expect(await send({})).toMatchObject({
       status: 503,
       body: { __type: expect.stringContaining('InternalServerError') as string },
@@ -48,13 +48,13 @@ describe('the port of the tables', () => {
 
   it.each([
     ['a page of another site', { origin: 'https://evil.example' }],
-    ['a page of no site', { origin: 'null' }],
+    ['a page without an origin', { origin: 'null' }],
     ['a page of this machine', { origin: 'http://127.0.0.1:8000' }],
     ['a browser that sends no origin', { 'sec-fetch-site': 'cross-site' }],
-    ['a name that leads here (DNS rebinding)', { host: 'evil.example:8000' }],
+    ['a name that resolves to this machine (DNS rebinding)', { host: 'evil.example:8000' }],
     ['a name below localhost', { host: 'evil.localhost:8000' }],
-    ['a name that begins like ours', { host: '127.0.0.1.evil.example' }],
-  ])('refuses %s', async (_who, headers) => {
+    ['a name with our prefix', { host: '127.0.0.1.evil.example' }],
+  ])('rejects %s', async (_who, headers) => {
     for (const method of ['POST', 'OPTIONS', 'GET']) {
       const { status, headers: answered, body } = await send(headers, method);
       expect([status, body]).toMatchObject([403, { __type: 'AccessDeniedException' }]);
@@ -63,7 +63,7 @@ describe('the port of the tables', () => {
   });
 
   it.each(['127.0.0.1:8000', 'localhost', 'localhost:9000', '[::1]:8000', 'LOCALHOST:1'])(
-    'passes a program that calls it %s, and tells no page of it',
+    'accepts a program that calls it %s, and allows no page to read the answer',
     async (host) => {
       const { status, headers, body } = await send({ host });
       expect(status).toBe(200);
@@ -76,7 +76,7 @@ describe('the port of the tables', () => {
     },
   );
 
-  it('passes Node’s fetch, which sends Sec-Fetch-Mode', async () => {
+  it('accepts Node’s fetch, which sends Sec-Fetch-Mode', async () => {
     expect((await fetch(`http://localhost:${port}`, { method: 'POST', body: '{}' })).status).toBe(200);
   });
 });

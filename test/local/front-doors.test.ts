@@ -1,4 +1,4 @@
-/** One stack behind each front door: what clients get is the same, but for what docs/deploy.md says. */
+/** One stack behind each front door: clients get the same answers, with the exceptions of docs/deploy.md. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as sendRequest, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -94,11 +94,11 @@ async function ask(
   return got;
 }
 
-/** Of the hops themselves, or of the door. */
+/** Headers of hops, or of the front door. */
 const ofDoor =
   /^(date|connection|keep-alive|transfer-encoding|content-length|via|x-amzn-requestid|x-amz-apigw-id)$/;
 
-/** Ids, times and addresses differ between any two calls; keys are each stack's own. */
+/** Ids, times and addresses differ between any two calls; each stack has its own keys. */
 const comparable = (door: string, { status, headers, body }: Got) => {
   const plain = (text: string): string =>
     text
@@ -121,7 +121,7 @@ const chat = (more: object = {}) => ({
 });
 const message = { model: 'demo-chat', max_tokens: 64, messages: [{ role: 'user', content: 'Hello!' }] };
 const json = (body: object): string => JSON.stringify(body);
-/** As many bytes, most of which say nothing: what is counted in them is not what this is about. */
+/** A body of this many bytes, mostly padding, because this test is not about token counts. */
 const filled = (bytes: number): string => json(chat()).padEnd(bytes);
 const megabyte = 1024 * 1024;
 
@@ -140,7 +140,7 @@ const same: Record<string, Sent> = {
   'a body in gzip': { body: gzipSync(json(chat())), headers: { 'content-encoding': 'gzip' } },
   'a body in zstd': { body: zstdCompressSync(json(chat())), headers: { 'content-encoding': 'zstd' } },
   'a body in brotli': { body: brotliCompressSync(json(chat())), headers: { 'content-encoding': 'br' } },
-  'a body that is not what it says': { body: 'no gzip', headers: { 'content-encoding': 'gzip' } },
+  'a body in another encoding than its header': { body: 'no gzip', headers: { 'content-encoding': 'gzip' } },
   'a body of 6 MB, compressed': {
     body: gzipSync(filled(6 * megabyte)),
     headers: { 'content-encoding': 'gzip' },
@@ -156,7 +156,7 @@ const same: Record<string, Sent> = {
   'no body': {},
   'no key': { body: json(chat()), key: undefined },
   'a wrong key': { path: '/messages', body: json(message), key: 'sk-wrong' },
-  'headers named as what every object has': {
+  'headers named like members of every object': {
     body: json(chat()),
     headers: Object.fromEntries(['__proto__', 'constructor', 'toString'].map((name) => [name, 'x'])),
   },
@@ -164,7 +164,7 @@ const same: Record<string, Sent> = {
   'an unknown model': { body: json(chat({ model: 'none' })) },
   'a wrong method': { method: 'DELETE' },
   'an unknown path': { method: 'GET', path: '/nothing/here' },
-  'a path that only begins so': { method: 'GET', path: '/chat' },
+  'a path that only starts the same': { method: 'GET', path: '/chat' },
   'the list of models': { method: 'GET', path: '/models' },
   'the OpenAPI document': { method: 'GET', path: '/openapi.json', key: undefined },
   'one model, by an escaped name': { method: 'GET', path: '/models/demo%2Dchat' },
@@ -181,19 +181,19 @@ const same: Record<string, Sent> = {
 };
 
 describe.each(Object.keys(doors))('behind %s', (door) => {
-  test.each(Object.entries(same))('%s is answered as behind CloudFront', async (_, sent) => {
+  test.each(Object.entries(same))('%s gets the same answer as behind CloudFront', async (_, sent) => {
     const [usual, other] = await Promise.all([ask('cloudfront', sent), ask(door, sent)]);
     expect(usual.headers['x-request-id']).toMatch(/^[\w-]{20,}$/);
     expect(other.headers['x-request-id']).toMatch(/^[\w-]{20,}$/);
     expect(comparable(door, other)).toEqual(comparable('cloudfront', usual));
   });
 
-  test('a body over 4.5 MB, compressed or not, is refused by the door in the form of the API', async () => {
+  test('a body over 4.5 MB, compressed or not, is rejected by the front door in the API’s form', async () => {
     const body = filled(5 * megabyte);
     expect((await ask('cloudfront', { body })).status).toBe(200);
     const { status, headers, body: refusal } = await ask(door, { body });
     expect([status, headers['x-request-id']]).toEqual([413, expect.stringMatching(/^[\w-]{20,}$/)]);
-    // Else a page in a browser could not tell it from a network that fails.
+    // Otherwise a page in a browser could not distinguish it from a network failure.
     expect(headers).toMatchObject({
       'access-control-allow-origin': '*',
       'access-control-expose-headers': 'x-request-id, retry-after',
@@ -209,7 +209,7 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
     });
   });
 
-  test('a body that is no UTF-8 is said to be none, as it comes unread', async () => {
+  test('a body that is not UTF-8 is reported as such, because it arrives undecoded', async () => {
     const { status, body } = await ask(door, { body: Buffer.from('7b22ff227d', 'hex') });
     expect([status, body]).toEqual([400, expect.stringContaining('not valid UTF-8')]);
   });
@@ -231,7 +231,7 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
     expect(answer.stop_reason).toBe('end_turn');
   });
 
-  test('the host and the origin that a client claims change nothing', async () => {
+  test('the host and the origin that a client claims are ignored', async () => {
     const headers = { 'x-relay-origin': 'forged', 'x-forwarded-host': 'evil.example' };
     const { status, body } = await ask(door, { method: 'GET', path: '/nothing', headers });
     expect(status).toBe(404);
@@ -239,7 +239,7 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
   });
 });
 
-test('the console is behind the distribution: one logs in, reads by role, and watches', async () => {
+test('the console works behind the distribution: login, reading by role, and live pages', async () => {
   const { origin } = new URL(stackOf('cloudfront').baseUrl);
   const cookies = new Map<string, string>();
   const open = async (address: string, more: Record<string, string> = {}): Promise<Response> => {

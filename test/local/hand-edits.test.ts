@@ -5,7 +5,7 @@ import type { TableName } from '../../shared/tables/table-names.ts';
 
 type Row = Record<string, unknown>;
 
-/** Of a table in which a hundred rows change at once, on a machine that is busy with other tests. */
+/** Time limit for a table in which a hundred rows change at once, on a machine busy with other tests. */
 const within = { timeout: 25_000, interval: 100 };
 let rig: HandEditRig;
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.stop());
 
-/** A row has one mistake at a time. */
+/** Rounds in which each row has one error at a time. */
 function rounds(): HandEdit[][] {
   const byRow = Map.groupBy(handEdits, ([table, row]) => JSON.stringify([table, rowKey(table, row)]));
   return [...byRow.values()].reduce<HandEdit[][]>((all, edits) => {
@@ -33,9 +33,9 @@ const unmarked = async (edits: HandEdit[]): Promise<string[]> =>
     )
   ).flat();
 
-it('marks every one of more than a hundred mistakes of hands, whatever tables show it', async () => {
+it('marks every one of more than a hundred manual errors, whichever tables reveal it', async () => {
   expect(handEdits.length).toBeGreaterThan(110);
-  // Prices are compared with what was published.
+  // Prices are compared with the published ones.
   await expect.poll(() => rig.offers('dear'), within).toBe(true);
   for (const edits of rounds()) {
     await Promise.all(edits.map(([table, row]) => rig.put(table, row)));
@@ -43,7 +43,7 @@ it('marks every one of more than a hundred mistakes of hands, whatever tables sh
   }
 }, 60_000);
 
-it('leaves no mark of an edit that is undone at once, and writes fewer marks than there were edits', async () => {
+it('leaves no mark for an edit that is undone at once, and writes fewer marks than edits', async () => {
   const hash = 'a'.repeat(64);
   const good: [TableName, Row][] = [
     rowsBefore[0]!,

@@ -1,4 +1,4 @@
-/** The operators' console as it is deployed: its bundle, its function and its path of the distribution, with a login at an issuer. */
+/** The deployed operators' console: its bundle, its function and its path of the distribution, with a login at an issuer. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Follows redirects as a browser does, cookies of the console included, and chooses the person at the issuer. */
+/** Follows redirects and keeps the console's cookies as a browser does, and chooses the person at the issuer. */
 async function logIn(name: string): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
   const cookies = new Map<string, string>();
   const ask = async (url: string, init: RequestInit = {}): Promise<Response> => {
@@ -34,7 +34,7 @@ async function logIn(name: string): Promise<(path: string, init?: RequestInit) =
   return (path, init) => ask(new URL(path, base).href, init);
 }
 
-it('lets people in by what their issuer says of them, each with the pages of their role', async () => {
+it('logs people in by the claims of their issuer, each with the pages of their role', async () => {
   const [vera, olga, nobody] = await Promise.all([logIn('vera'), logIn('olga'), logIn('nobody')]);
   const seen = async (answer: Promise<Response>): Promise<[number, boolean]> => {
     const { status, text } = await answer.then(async (got) => ({

@@ -32,7 +32,7 @@ const ask = async (model: string, key: string): Promise<number> => {
   return response.status;
 };
 
-it('after init nothing is free but what was named so: a model without a price is refused on the running stack', async () => {
+it('after init only the named models are free: the running stack rejects a model without a price', async () => {
   const words = ['init', '--id', 'first', '--endpoint', upstream.endpoint, '--no-secret', '--account', 'me'];
   const models = ['--models', 'priced,unpriced,gratis', '--price', 'priced=1000/2000', '--free', 'gratis'];
   const run = await runOpsAttended([...words, ...models, '--amount', '10'], variables(), [
@@ -51,7 +51,7 @@ it('after init nothing is free but what was named so: a model without a price is
   expect(await ask('gratis', key)).toBe(200);
   expect(await ask('unpriced', key)).toBe(404);
 
-  // Served later by hand, without a thought of its price.
+  // Added by hand later, without a price.
   const added = ['channel', 'new', 'later', `endpoint=${upstream.endpoint}`, 'models=later', '--yes'];
   expect(await runOps(added, variables())).toMatchObject({ code: 0 });
   await expect

@@ -5,7 +5,7 @@ import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../su
 import { limitsIn, writesUpTo } from './metered-upstream.ts';
 import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
 
-/** The limits that operators set, seen on the running stack. */
+/** Operators' limits on the running stack. */
 const budget = 2;
 const callsAMinute = 3;
 const marksWithin = { timeout: 10_000, interval: 100 };
@@ -75,12 +75,12 @@ const outcomes = async (answers: Response[]): Promise<Record<string, number>> =>
     ),
   );
 
-/** Calls started less than this before the next minute of the clock would be counted in two. */
+/** Calls that start shortly before the next minute would be counted in two minutes. */
 async function wellInsideAMinute(): Promise<void> {
   await until(async () => Date.now() % 60_000 < 55_000);
 }
 
-/** Until so many environments have started: on a busy machine they take longer than a call may, and calls that wait for each other ended. */
+/** Waits until this many environments have started, because on a busy machine a start takes longer than a call may. */
 async function warmed(count: number): Promise<void> {
   upstream.script(async (call, reply) => {
     await until(async () => upstream.requests.length >= count);
@@ -91,7 +91,7 @@ async function warmed(count: number): Promise<void> {
   upstream.forget();
 }
 
-/** None ends before each was let in or refused. */
+/** No call ends before each was accepted or rejected. */
 async function atOnce(count: number, call: () => Promise<Response>): Promise<Record<string, number>> {
   await warmed(count);
   let refused = 0;
@@ -108,7 +108,7 @@ async function atOnce(count: number, call: () => Promise<Response>): Promise<Rec
 }
 
 describe('a call that crashed', () => {
-  it('holds the one place of its key, until the lease has ended', async () => {
+  it('occupies the only permit of its key until the lease ends', async () => {
     upstream.script(async (_call, reply) => reply.hang());
     const crashed = post('crashed').catch(() => undefined);
     await upstream.nextRequest();
@@ -123,14 +123,14 @@ describe.each([
   ['a key', 'budgeted', {}],
   ['an end user', 'tagged', { user: 'alice' }],
 ])('a budget of a day of %s', (_whose, account, more) => {
-  it('is never exceeded by parallel calls together, and what they leave comes free', async () => {
+  it('is never exceeded by parallel calls, and their unused part is released', async () => {
     const calls = 12;
     const codes = await atOnce(calls, () => post(account, { max_tokens: 5000, ...more }));
     const letIn = upstream.requests.length;
     expect(codes).toEqual({ 200: letIn, balance_reserved: calls - letIn });
     const limits = upstream.requests.map((call) => Math.min(...limitsIn(call)));
     expect(limits.reduce((sum, limit) => sum + limit, 0) * 0.0002).toBeLessThanOrEqual(budget);
-    // What was left comes free call by call.
+    // The unused part is released call by call.
     const limitNow = async (): Promise<number> => {
       await post(account, { max_tokens: 9000, ...more });
       return Math.min(...limitsIn(upstream.requests.at(-1)!));
@@ -138,11 +138,11 @@ describe.each([
     await expect.poll(limitNow, marksWithin).toBeGreaterThan(8000);
   });
 
-  it('lowers the limit of a call to what is left, then refuses by its name', async () => {
+  it('lowers the output limit of a call to the rest of the budget, then rejects calls and names the budget', async () => {
     upstream.script(writesUpTo(100_000));
     const spent = async (): Promise<number> => (await money.settled(account)).spent;
     let answer = await post(account, { max_tokens: 100_000, ...more });
-    // What the call before held comes free with its ledger row.
+    // The reservation of the previous call is released with its ledger row.
     await until(async () => {
       if (answer.status !== 200) answer = await post(account, { max_tokens: 100_000, ...more });
       return answer.status === 200;
@@ -169,18 +169,18 @@ describe.each([
 });
 
 describe('a limit', () => {
-  it('of calls a minute holds for a key', async () => {
+  it('of calls a minute is enforced for a key', async () => {
     await wellInsideAMinute();
     const answers = await together(10, () => post('key-rpm'));
     expect(await outcomes(answers)).toEqual({ 200: 3, rate_limit_exceeded: 7 });
   });
 
-  it('of calls a minute holds for an account', async () => {
+  it('of calls a minute is enforced for an account', async () => {
     await wellInsideAMinute();
     expect(await outcomes(await together(10, () => post('rpm')))).toEqual({ 200: 3, rate_limit_exceeded: 7 });
   });
 
-  it('of tokens a minute holds for an account, once they are known', async () => {
+  it('of tokens a minute is enforced for an account once the tokens are known', async () => {
     await wellInsideAMinute();
     upstream.script(writesUpTo(200));
     expect(await outcome(await post('tpm', { max_tokens: 200 }))).toBe('200');
@@ -190,13 +190,13 @@ describe('a limit', () => {
     expect(await outcome(refused)).toBe('rate_limit_exceeded');
   });
 
-  it('of running calls holds for an account', async () => {
+  it('of running calls is enforced for an account', async () => {
     expect(await atOnce(10, () => post('narrow'))).toEqual({ 200: 2, rate_limit_exceeded: 8 });
     await money.settled('narrow');
     expect(await outcome(await post('narrow'))).toBe('200');
   });
 
-  it('that a model refuses as too high is left out once, and a mark on the channel says so', async () => {
+  it('that a model rejects as too high is omitted in a retry, and the channel gets a mark', async () => {
     upstream.script(refusesAbove(4096));
     expect(await outcome(await post('strict', { model: 'strict', max_tokens: 50_000 }))).toBe('200');
     expect(upstream.requests.map((call) => limitsIn(call))).toEqual([[50_000], []]);
@@ -211,14 +211,14 @@ describe('a limit', () => {
   });
 });
 
-describe('an account that is switched off', () => {
+describe('a disabled account', () => {
   it('has no valid key', async () => {
     expect((await post('off')).status).toBe(401);
   });
 });
 
-describe('the call that crashed at first', () => {
-  it('frees its place and its money', async () => {
+describe('the call that crashed earlier', () => {
+  it('releases its permit and its reservation', async () => {
     await until(async () => (await outcome(await post('crashed'))) === '200');
     await until(async () => {
       await stack.runSchedules();
@@ -228,11 +228,11 @@ describe('the call that crashed at first', () => {
     expect(new Set(rows.map(({ kind }) => kind))).toEqual(new Set(['expired', 'settled']));
     const { spent, available } = await money.account('crashed');
     expect(available + spent).toBe(100 * nano);
-    // Lease, sweep and ledger, one after the other.
+    // Lease, sweep and ledger take time one after the other.
   }, 60_000);
 });
 
-/** Refuses limits above this, as OpenAI does; without a limit it writes ten tokens. */
+/** Rejects limits above this, as OpenAI does; without a limit it writes ten tokens. */
 function refusesAbove(max: number): Script {
   return async (call, reply) => {
     const [limit = 0] = limitsIn(call);

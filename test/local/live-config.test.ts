@@ -4,7 +4,7 @@ import { startCountedStack, type CountedStack } from '../hardening/watched-stack
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 /**
- * What operators do to rows, with plain SDK calls, while a load runs. An edit is live within 10 s on a machine that is not
+ * Operators' edits of rows, by plain SDK calls, while a load runs. An edit is live within 10 s on a machine that is not
  * busy with other tests; here it may take a little longer.
  */
 const liveWithin = { timeout: 15_000, interval: 100 };
@@ -34,7 +34,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-/** A channel that serves the model of its own name. */
+/** A channel that serves a model with its own name. */
 const channel = (id: string, more: Record<string, unknown> = {}) => ({
   id,
   endpoint: upstream.endpoint,
@@ -45,12 +45,12 @@ const channel = (id: string, more: Record<string, unknown> = {}) => ({
 
 interface Load {
   answered: number;
-  /** Answers that were not 200. */
+  /** Answers other than 200. */
   failed: string[];
   stop(): Promise<void>;
 }
 
-/** Callers that call the steady model again and again, and read what the relay offers. */
+/** Starts callers that keep calling the steady model and reading the list of models. */
 function startLoad(): Load {
   const ending = new AbortController();
   const load: Load = {
@@ -76,7 +76,7 @@ function startLoad(): Load {
   return load;
 }
 
-/** Whether a call of a free model is written to its account. */
+/** Whether a call of a free model is recorded in its account. */
 async function countsCalls(): Promise<boolean> {
   stack.store.calls.length = 0;
   await ask('steady');
@@ -115,7 +115,7 @@ const row = async (id: string) =>
 const problemOf = async (id: string): Promise<unknown> => (await row(id))?.['_problem'];
 
 describe('while a load runs', () => {
-  it('a cold start with broken rows serves the good ones, and the broken ones say what is wrong', async () => {
+  it('a cold start with invalid rows serves the valid ones, and marks the invalid ones with their error', async () => {
     expect(await ask('steady')).toBe(200);
     expect(await ask('broken')).toBe(404);
     await expect
@@ -129,20 +129,20 @@ describe('while a load runs', () => {
       .toMatch(/^value\.request_seconds: found "ten"/);
   });
 
-  it('a model whose first price cannot be read is neither served nor listed; one without any is free', async () => {
+  it('a model whose first price is unreadable is neither served nor listed; one without a price is free', async () => {
     expect(await ask('mispriced')).toBe(404);
     expect(await offered()).not.toContain('mispriced');
     expect(await offered()).toContain('steady');
   });
 
-  it('a mended row loses its mark and is served', async () => {
+  it('a corrected row loses its mark and is served', async () => {
     await put(channel('broken'));
     await expect.poll(() => ask('broken'), liveWithin).toBe(200);
     await expect.poll(offered, liveWithin).toContain('broken');
     expect(await row('broken')).not.toHaveProperty('_problem');
   });
 
-  it('a new row is served and listed, and one that is edited changes', async () => {
+  it('a new row is served and listed, and an edited row changes', async () => {
     await put(channel('added'));
     await expect.poll(() => ask('added'), liveWithin).toBe(200);
     await expect.poll(offered, liveWithin).toContain('added');
@@ -151,20 +151,20 @@ describe('while a load runs', () => {
     await expect.poll(offered, liveWithin).not.toContain('added');
   });
 
-  it('a good row that is broken is marked, and its last good version goes on', async () => {
+  it('a row that becomes invalid is marked, and its last valid version stays in use', async () => {
     await set('steady', 'weight', -1);
     await expect
       .poll(() => problemOf('steady'), markedWithin)
       .toMatch(/^weight: found -1, .*the last valid version stays in use/);
     await put(channel('other', { priority: 9 }));
-    // A later configuration is live, and still has it.
+    // A later configuration is live, and still contains it.
     await expect.poll(() => ask('other'), liveWithin).toBe(200);
     expect(await ask('steady')).toBe(200);
     await set('steady', 'weight', 2);
     await expect.poll(() => problemOf('steady'), markedWithin).toBeUndefined();
   });
 
-  it('a deleted row is served and listed no longer', async () => {
+  it('a deleted row is no longer served or listed', async () => {
     await stack.store.documents.send(
       new DeleteCommand({ TableName: 'relay-channels', Key: { id: 'other' } }),
     );
@@ -173,24 +173,24 @@ describe('while a load runs', () => {
     expect(await row('other')).toBeUndefined();
   });
 
-  it('not one request has failed', async () => {
+  it('no request has failed', async () => {
     await load.stop();
     expect(load.failed).toEqual([]);
     expect(load.answered).toBeGreaterThan(30);
   });
 });
 
-it('tables that cannot be reached leave the last configuration in service', async () => {
+it('unreachable tables leave the last configuration in use', async () => {
   const faults = () => stack.lines.filter((line) => line.includes('"request_id":"config"')).length;
-  // Calls that are counted are refused while nothing can be counted.
+  // Counted calls are rejected while nothing can be counted.
   await stack.store.documents.send(
     new PutCommand({ TableName: 'relay-settings', Item: { name: 'limits', value: { count_free: false } } }),
   );
   await expect.poll(countsCalls, liveWithin).toBe(false);
   stack.killChatProcesses();
-  // A new process, which knows the key for 30 s: in that time it needs nothing of the store but news.
+  // A new process caches the key for 30 s; in that time it needs only updates from the store.
   await expect.poll(() => ask('steady'), liveWithin).toBe(200);
-  // The environment that is asked next has a configuration, also if it was started and never asked.
+  // The next environment has a configuration, even if it was started but never called.
   expect(await offered()).toContain('steady');
   stack.store.failWith({ status: 500, body: { __type: 'com.amazon.coral.service#InternalServerError' } });
   const statuses = new Set<number>();
@@ -204,5 +204,5 @@ it('tables that cannot be reached leave the last configuration in service', asyn
   expect(await offered()).toContain('steady');
   stack.store.failWith(undefined);
   expect([...statuses]).toEqual([200]);
-  // Two waits of as long as an edit may take, and a start.
+  // Twice the time that an edit may take, and a start.
 }, 60_000);

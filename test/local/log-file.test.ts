@@ -22,7 +22,7 @@ const line = (text: string) => ({ atMs: Date.parse('2026-11-22T09:00:00Z'), func
 const texts = (): string[] | undefined => kept?.all().map(({ text }) => text);
 
 describe('the log of the local stack', () => {
-  it('has the lines of functions and of the stack itself, and turns over when it is full', () => {
+  it('contains the lines of functions and of the stack itself, and rotates when it is full', () => {
     kept = createKeptLines(folder, { warn: () => undefined, bytesMax: 200 });
     const log = keepLines(kept, () => undefined);
     log('[chat] {"a":1}');
@@ -36,7 +36,7 @@ describe('the log of the local stack', () => {
     expect(texts()?.length).toBeLessThan(12);
   });
 
-  it('says once that a disk is full, goes on, and writes on once there is room', () => {
+  it('reports a full disk once, and resumes writing when there is room', () => {
     const warned: string[] = [];
     const file = path.join(folder, 'log', 'functions.log');
     mkdirSync(path.dirname(file));
@@ -50,7 +50,7 @@ describe('the log of the local stack', () => {
     expect(readFileSync(file, 'utf8')).toContain('(3 lines could not be written)');
   });
 
-  it('is made anew when somebody removes it', async () => {
+  it('is created again if somebody deletes it', async () => {
     const warned: string[] = [];
     kept = createKeptLines(folder, { warn: (words) => warned.push(words) });
     kept.add(line('1'));
@@ -66,7 +66,7 @@ describe('the log of the local stack', () => {
     expect(warned).toEqual([]);
   });
 
-  it('of a stack in memory is gone when it ends', () => {
+  it('of a stack in memory is deleted when the stack ends', () => {
     kept = createKeptLines(undefined, { warn: () => undefined });
     const { file } = kept;
     kept.add(line('1'));
@@ -76,7 +76,7 @@ describe('the log of the local stack', () => {
   });
 });
 
-describe('what a person is shown of it', () => {
+describe('the log on the terminal', () => {
   const shown: string[] = [];
   let nowMs = 0;
   let full: string | undefined;
@@ -91,7 +91,7 @@ describe('what a person is shown of it', () => {
     return showTrouble(screen, () => 'the.log');
   };
 
-  it('is what went wrong, and nothing of calls that worked', () => {
+  it('shows failures, and nothing about successful calls', () => {
     const show = trouble(200);
     show('[chat] {"level":"INFO","message":"request","outcome":"ok"}');
     show('[chat] {"level":"WARN","message":"learned"}');
@@ -101,7 +101,7 @@ describe('what a person is shown of it', () => {
     expect(shown).toEqual(['chat: no store', 'environment chat#1 pid 7 ended (SIGKILL)']);
   });
 
-  it('is a sentence of a fault, which says when the disk is full', () => {
+  it('shows a failure as one sentence, also for a full disk', () => {
     const show = trouble(200);
     const fault = '[chat] {"level":"ERROR","message":"fault","error":"InternalServerError"}';
     show(fault);
@@ -114,7 +114,7 @@ describe('what a person is shown of it', () => {
     ]);
   });
 
-  it('is a few lines a minute, each of which fits a narrow terminal', () => {
+  it('shows at most a few lines a minute, each short enough for a narrow terminal', () => {
     const show = trouble(40);
     const each = '[chat] 01jd3k5m7n9p1r3t5v7x9z1b3d Task timed out after 60.00 seconds';
     for (let count = 0; count < 100; count += 1) show(each);
@@ -128,7 +128,7 @@ describe('what a person is shown of it', () => {
 });
 
 describe('a data folder', () => {
-  it('is one stack’s, until it gives it back', () => {
+  it('belongs to one stack until that releases it', () => {
     const release = claimDataFolder(folder);
     expect(() => claimDataFolder(folder)).toThrow(
       /which another stack is using: stop it, or set RELAY_DATA to another folder/,
@@ -138,14 +138,14 @@ describe('a data folder', () => {
   });
 
   it.each([['/dev/null'], ['/dev/null/data'], ['/proc/relay/data']])(
-    '%s, which cannot be written, is named',
+    '%s, which is not writable, is reported by name',
     (name) => {
       expect(() => claimDataFolder(name)).toThrow(`RELAY_DATA is ${name}, which cannot be written (E`);
     },
   );
 });
 
-it('is searched and counted as the operators’ tool asks CloudWatch, also when it is longer than what memory has', async () => {
+it('can be searched and counted like CloudWatch by the operators’ tool, even if it is longer than the lines in memory', async () => {
   const kept = createKeptLines(folder, { warn: () => undefined });
   const api = await startLogsApi('relay', kept);
   const startMs = Date.parse('2026-11-22T09:00:00Z');

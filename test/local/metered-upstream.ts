@@ -1,7 +1,7 @@
 import type { Script, UpstreamCall } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
-/** What an upstream says: its text, and what it says that it counted. */
+/** An upstream's answer: its text and its reported counts. */
 export interface MeteredAnswer {
   text: string;
   input: number;
@@ -20,11 +20,11 @@ const limitFields: Record<Wire, readonly string[]> = {
   messages: ['max_tokens'],
 };
 
-/** The limits that a call was sent, by the fields that its dialect has. Other fields would be no limit there. */
+/** The limits in an upstream request, by the fields of its dialect. Other fields would not be limits there. */
 export const limitsIn = (call: UpstreamCall): number[] =>
   limitFields[wireOf(call)].map((field) => call.body[field]).filter((value) => typeof value === 'number');
 
-/** An upstream that would write so many tokens, keeps to the limit that it was sent, and counts honestly. */
+/** An upstream that writes up to this many tokens, respects the limit that it receives, and counts honestly. */
 export const writesUpTo =
   (tokens: number, { input = 8, holdMs = 0 } = {}): Script =>
   async (call, reply) => {

@@ -16,12 +16,12 @@ export const rowsOfAccount = (account: string, amount: number, key: Row = {}): T
   ['grants', { account, grant_id: 'first', amount }],
 ];
 
-/** Asks again and again, a little later each time, until it is so. The test's own time-out bounds it. */
+/** Polls with growing pauses until the condition holds. The test's own time-out bounds it. */
 export async function until(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-/** The sums of an account's parts as they are stored, in nano-yuan. */
+/** The sums over an account's shards as stored, in nano-yuan. */
 export interface StoredAccount {
   parts: number;
   available: number;
@@ -32,12 +32,12 @@ export interface StoredAccount {
   open: number;
 }
 
-/** Entries of calls. One with the flag t is a bar against a write that may come late: it lies there for 30 s, and is no call. */
+/** Entries of calls. An entry with the flag t blocks a late write for 30 s, and is not a call. */
 const callsIn = (open: unknown): number =>
   Object.values((open ?? {}) as Record<string, unknown[]>).filter((entry) => !String(entry[7]).includes('t'))
     .length;
 
-/** Reads what the stack stored about money. Knows the tables and none of the product's code that reads them. */
+/** Reads what the stack stored about money. Uses the tables, but none of the product's code that reads them. */
 export class MoneyReader {
   readonly #stack: WatchedStack;
 
@@ -45,7 +45,7 @@ export class MoneyReader {
     this.#stack = stack;
   }
 
-  /** All accounts with money, each with the sums of its parts. */
+  /** All accounts with a balance, each with the sums over its shards. */
   async accounts(): Promise<Map<string, StoredAccount>> {
     const accounts = new Map<string, StoredAccount>();
     for (const item of await this.all('quotas')) {
@@ -85,7 +85,7 @@ export class MoneyReader {
     return this.account(name);
   }
 
-  /** The rows of an account's calls, once there are so many. */
+  /** The rows of an account's calls, once there are this many. */
   async ledger(account: string, count: number): Promise<Row[]> {
     let rows: Row[] = [];
     await until(async () => {
@@ -98,7 +98,7 @@ export class MoneyReader {
     return rows;
   }
 
-  /** What the days of an account add up to in this column. */
+  /** The sum of this column over an account's days. */
   async daily(account: string, column: string): Promise<number> {
     const rows = await this.#query('daily', 'id = :id AND begins_with(period, :day)', {
       ':id': `account#${account}`,

@@ -5,7 +5,7 @@ import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../su
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { keyHash, keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
 
-/** What the reservations promise, seen on the running stack: distribution, functions, streams, sweeper, store. */
+/** The guarantees of reservations on the running stack: distribution, functions, streams, sweeper, store. */
 const balances: Record<string, number> = {
   killed: 100,
   repeater: 100,
@@ -87,7 +87,7 @@ const answered: Script = async (_call, reply) => {
 };
 
 describe('the money of the running stack', () => {
-  it('balance after a kill -9 in mid-stream: the sweeper charges the input and returns the rest', async () => {
+  it('balance after a kill -9 in mid-stream: the sweeper charges the input and releases the rest', async () => {
     upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'half an' }));
       await reply.hang();
@@ -111,7 +111,7 @@ describe('the money of the running stack', () => {
     expect(Math.round(Number(row?.['charge']) * nano)).toBe(after?.['spent']);
   });
 
-  it('an Idempotency-Key of a call that was killed: free again once the sweeper closed it, and not before', async () => {
+  it('an Idempotency-Key of a killed call: free again once the sweeper closed the call, and not before', async () => {
     const repeat = (): Promise<Response> =>
       stack.post(
         { model: 'metered', messages },
@@ -132,13 +132,13 @@ describe('the money of the running stack', () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       await stack.runSchedules();
     }
-    // A call that meets an environment as it dies is a 502, as on Lambda.
+    // A call that hits a dying environment is a 502, as on Lambda.
     statuses.delete(502);
     expect([...statuses]).toEqual([409]);
   });
 
-  it('takes two UpdateItem of a warm call and no read, one of them before the upstream hears of it', async () => {
-    /** What the answering function asked of the store; the functions behind the streams have calls of their own. */
+  it('needs two UpdateItem for a warm call and no read; one of them comes before the upstream request', async () => {
+    /** Store requests of the answering function; functions on streams make their own. */
     const asked = (): string[] =>
       stack.store.calls
         .map(({ action, table }) => `${action} ${table}`)
@@ -191,7 +191,7 @@ describe('the money of the running stack', () => {
     expect(await quota('leaver')).toMatchObject({ available: 98 * nano, spent: 2 * nano, settled: 1 });
   });
 
-  it('charge each call in the service tier that its upstream names, whatever it asked for, and no dearer one', async () => {
+  it('charge each call in the service tier that its upstream names, but in no more expensive one than requested', async () => {
     const asked: (string | undefined)[] = ['flex', 'flex', 'priority', 'priority', undefined, 'priority'];
     const named: (string | undefined)[] = ['flex', 'default', 'priority', undefined, 'priority', 'ultrafast'];
     const told: unknown[] = [];
@@ -220,7 +220,7 @@ describe('the money of the running stack', () => {
     expect(await quota('tiered')).toMatchObject({ spent: 0.1875 * nano, available: 99.8125 * nano });
   });
 
-  it('charge a price per call once though its client left before any content, of which Lambda never tells', async () => {
+  it('charge a price per call once although its client left before any content, which Lambda never reports', async () => {
     const asked = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
     upstream.script(async (call, reply) => {
@@ -239,7 +239,7 @@ describe('the money of the running stack', () => {
     ]);
   });
 
-  it('let a balance for 10 calls reach the upstream 10 times at most, whatever comes at once', async () => {
+  it('let a balance for 10 calls reach the upstream at most 10 times, whatever the number of parallel calls', async () => {
     upstream.script(answered);
     const answers = await Promise.all(Array.from({ length: 50 }, () => post('crowd', 'per-call')));
     const statuses = answers.map((answer) => answer.status);
@@ -250,14 +250,14 @@ describe('the money of the running stack', () => {
     expect(await quota('crowd')).toMatchObject({ available: 0, spent: 10 * nano });
   });
 
-  it('serve the first call of an account that has a plan and nothing else, and count its calls', async () => {
+  it('serve the first call of an account with only a plan, and count its calls', async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 3; i += 1) statuses.push((await post('planned', 'per-call')).status);
     expect(statuses).toEqual([200, 200, 429]);
     expect(Object.values((await quota('planned'))?.['plan'] as object)).toEqual([2]);
   });
 
-  it('answer 503 and call no upstream when the store is down before the reserve', async () => {
+  it('answer 503 and call no upstream if the store is down before the reservation', async () => {
     await (await post('outage', 'metered')).text();
     upstream.forget();
     stack.store.failWith({ status: 500, body: { __type: 'com.amazon.coral.service#InternalServerError' } });

@@ -20,7 +20,7 @@ afterAll(async () => {
   await stack.stop();
 });
 
-it('the page of models leads to the account, through the distribution', async () => {
+it('the page of models links to the account page, through the distribution', async () => {
   const { page, complaints } = await openPage(browser);
   await page.goto(address);
   await page.getByRole('searchbox').fill('demo');
@@ -32,7 +32,7 @@ it('the page of models leads to the account, through the distribution', async ()
   await page.context().close();
 });
 
-it('a link with a key in its fragment opens the account, and a question shows what it cost', async () => {
+it('a link with a key in its fragment opens the account, and a question shows its cost', async () => {
   const { page } = await openPage(browser);
   await page.goto(`${address}/account#${stack.key}`);
   await page.getByText('Available').waitFor();
@@ -49,7 +49,7 @@ it('a link with a key in its fragment opens the account, and a question shows wh
   await page.context().close();
 });
 
-it('a page of another site reads no table, nor does a name that leads to this machine; tools do', async () => {
+it('tools can read tables, but a page of another site or a name that resolves to this machine cannot', async () => {
   const site = createServer((_, response) =>
     response.writeHead(200, { 'content-type': 'text/html' }).end(''),
   );
@@ -71,7 +71,7 @@ it('a page of another site reads no table, nor does a name that leads to this ma
   };
   await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}`);
   expect(await list(tables)).toContain('Failed to fetch');
-  // Chromium takes names below localhost to this machine, as a hostile name server would another name.
+  // Chromium resolves names below localhost to this machine, as a hostile name server would other names.
   const rebound = tables.replace('127.0.0.1', 'site.localhost');
   await page.route(`${rebound}/page`, (route) => route.fulfill({ contentType: 'text/html', body: '' }));
   await page.goto(`${rebound}/page`);

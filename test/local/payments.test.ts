@@ -62,7 +62,7 @@ const available = async (account = 'acme'): Promise<unknown> => {
   return (await stack.store.documents.send(command)).Item?.['available'];
 };
 
-it('is an unknown path until the setting exists, then tops up once and takes refunds, then is unknown again', async () => {
+it('is an unknown path until the setting exists, then credits once and applies refunds, then is unknown again', async () => {
   const paid = session({ client_reference_id: reference() });
   const unset = await deliver('checkout.session.completed', paid);
   expect(unset.status).toBe(404);
@@ -73,7 +73,7 @@ it('is an unknown path until the setting exists, then tops up once and takes ref
     async () => expect((await deliver('checkout.session.completed', paid)).status).toBe(200),
     liveWithin,
   );
-  // Another environment may have its configuration from before for some seconds; Stripe repeats what it refuses.
+  // Another environment may use the old configuration for some seconds; Stripe retries rejected events.
   await vi.waitFor(async () => {
     const again = await Promise.all([1, 2, 3, 4].map(() => deliver('checkout.session.completed', paid)));
     expect(again.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -97,7 +97,7 @@ it('is an unknown path until the setting exists, then tops up once and takes ref
   await vi.waitFor(async () => expect((await deliver('ping', {})).status).toBe(404), liveWithin);
 }, 60_000);
 
-it('with a key that may, a customer makes and revokes keys and tops up: what is paid for the session is granted', async () => {
+it('with a key that has the right, a customer creates and revokes keys and tops up, and the paid amount is credited', async () => {
   const asked: URLSearchParams[] = [];
   const double = createServer((request, response) => {
     void text(request).then((body) => {
@@ -162,7 +162,7 @@ it('with a key that may, a customer makes and revokes keys and tops up: what is 
   await vi.waitFor(async () => expect(await available('beta')).toBe(81_500_000_000), liveWithin);
 }, 60_000);
 
-it('charges a stored card once when a hundred calls cross the threshold, and not after it was turned off', async () => {
+it('charges a stored card once if a hundred calls cross the threshold, and never after it was disabled', async () => {
   const stripeApi = await new StripeDouble().start();
   const checkout = {
     secret_key: 'env:STRIPE',
@@ -184,7 +184,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
     return (await response.json()) as Record<string, unknown>;
   };
-  // With the bonus of each payment, over all parts of the account, which a hundred calls at once may split.
+  // Includes the bonus of each payment, over all shards, because a hundred calls at once may split the account.
   const balance = async () => {
     const body = await (await fetch(`${stack.origin}/v1/account`, { headers })).json();
     return (body as { available: number }).available;
@@ -195,7 +195,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
     liveWithin,
   );
   const wanted = { amount: 120, auto: { below: 40, monthly_limit: 500 } };
-  // Another environment of the function may still have the setting of before.
+  // Another environment of the function may still use the old setting.
   const answer = { url: 'https://checkout.example/cs_1' };
   await vi.waitFor(async () => expect(await ask(wanted)).toEqual(answer), liveWithin);
   stripeApi.pay('cs_1');
@@ -203,7 +203,7 @@ it('charges a stored card once when a hundred calls cross the threshold, and not
   const deliver = (secret = 'whsec_one') =>
     stripeApi.deliver(hook, secret, [...stripeApi.events, ...stripeApi.events]);
   const terms = { on: true, below: 40, amount: 120, monthly_limit: 500 };
-  // An environment with the setting of before parks the payment, as it has no rate. Stripe sends its events again.
+  // An environment with the old setting parks the payment, because it has no rate. Stripe sends its events again.
   await vi.waitFor(async () => {
     expect(new Set(await deliver())).toEqual(new Set([200]));
     expect(await balance()).toBe(129);

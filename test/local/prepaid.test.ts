@@ -9,13 +9,13 @@ import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './mone
 
 /** Prepaid is prepaid: hostile customers and lying upstreams on the running stack. */
 const [inputPrice, outputPrice] = [0.018, 0.072];
-/** What an answer of this many tokens costs: 7.2 yuan. */
+/** An answer of this many tokens costs 7.2 yuan. */
 const longAnswer = 100_000;
 const small = 0.32;
 const dialects = ['chat', 'responses', 'messages'] as const;
 type Asked = (limit: number | undefined) => Row;
 const said = { messages: [{ role: 'user', content: 'hi' }] };
-/** The path of each endpoint, what its clients ask, and how they are told that the limit ended the answer. */
+/** The path of each endpoint, a request, and the field that shows that the limit ended the answer. */
 const endpoints: Record<'chat' | 'responses' | 'messages', { path: string; asked: Asked; cut: string }> = {
   chat: {
     path: '/v1/chat/completions',
@@ -27,7 +27,7 @@ const endpoints: Record<'chat' | 'responses' | 'messages', { path: string; asked
     asked: (limit) => ({ input: 'hi', ...(limit && { max_output_tokens: limit }) }),
     cut: 'max_output_tokens',
   },
-  // The API has no answer without a limit.
+  // The API requires a limit.
   messages: {
     path: '/v1/messages?beta=true',
     asked: (limit = longAnswer) => ({ ...said, max_tokens: limit }),
@@ -38,7 +38,7 @@ type EndpointName = keyof typeof endpoints;
 const endpointNames = Object.keys(endpoints) as EndpointName[];
 const crowds = [1, 20];
 
-/** Every pair of two of the four is among them. */
+/** They cover every pair of the four options. */
 const ways = dialects.flatMap((dialect, at) =>
   endpointNames.flatMap((endpoint, which) =>
     [true, false].map((stream) => ({
@@ -97,7 +97,7 @@ beforeAll(async () => {
     ],
   });
   money = new MoneyReader(stack);
-  // The demo account has money, too.
+  // The demo account also has a balance.
   const granted = ways.length + crowds.length + Object.keys(lies).length + 4;
   await until(async () => (await money.accounts()).size === granted);
 });
@@ -116,7 +116,7 @@ const post = (account: string, endpoint: EndpointName, body: Row): Promise<Respo
 const chat = (account: string, more: Row = {}): Promise<Response> =>
   post(account, 'chat', { model: 'chat', messages: [{ role: 'user', content: 'hi' }], ...more });
 
-/** Recomputed from what the upstream counted. */
+/** Recomputed from the upstream's counts. */
 const costOf = (input: number, output: number): number =>
   Math.round((input * inputPrice + output * outputPrice) * 1e6);
 
@@ -167,7 +167,7 @@ describe('a balance of 29.6 yuan', () => {
     expect(available + spent).toBe(granted);
     const limitsSent = upstream.requests.map((call) => Math.min(...limitsIn(call)));
     expect(spent).toBe(limitsSent.reduce((sum, limit) => sum + costOf(8, limit), 0));
-    // Calls are refused for good only when the money is spent.
+    // Calls are refused permanently only once the balance is spent.
     const isSpent = available < costOf(20, 1024);
     expect([...codes].filter((code) => code !== 'balance_reserved' && !isSpent)).toEqual([]);
     expect([...codes].every((code) => /^(balance_reserved|insufficient_quota)$/.test(code))).toBe(true);
@@ -175,8 +175,8 @@ describe('a balance of 29.6 yuan', () => {
   });
 });
 
-describe('an upstream whose counts cannot be', () => {
-  it.each(Object.keys(lies))('bills what is plausible and flags the row: %s', async (name) => {
+describe('an upstream with impossible counts', () => {
+  it.each(Object.keys(lies))('is billed by plausible counts, and the row is flagged: %s', async (name) => {
     upstream.script(async (_call, reply) => {
       const said = lies[name] ?? [];
       await reply.data(chunk({ role: 'assistant', content: prose }), chunk({}, 'stop'), ...said, '[DONE]');
@@ -196,7 +196,7 @@ describe('an upstream whose counts cannot be', () => {
   });
 });
 
-describe('an account in parts whose sum falls below zero', () => {
+describe('a sharded account whose sum falls below zero', () => {
   const grant = async (account: string, amount: number): Promise<void> => {
     const { granted } = await money.account(account);
     const Item = { account, grant_id: `more ${amount}`, amount };
@@ -207,7 +207,7 @@ describe('an account in parts whose sum falls below zero', () => {
   it.each([
     { account: 'disputed', how: 'a dispute while calls run', most: 1000, writes: 100, taken: -60.5 },
     { account: 'overrun', how: 'answers beyond their limit', most: 10, writes: 1000, taken: 0 },
-  ])('is refused like one item: by $how', async ({ account, most, writes, taken }) => {
+  ])('is rejected like an account with one item: by $how', async ({ account, most, writes, taken }) => {
     const ends = Promise.withResolvers<void>();
     upstream.script(async (call, reply) => {
       await ends.promise;
@@ -232,7 +232,7 @@ describe('an account in parts whose sum falls below zero', () => {
     expect(await money.account(account)).toEqual(owing);
 
     await grant(account, 10);
-    // What refused a call is remembered for a second, by each environment.
+    // Each environment caches a refusal for a second.
     const served = (): Promise<void> => until(async () => (await (await call()).text()).includes('[DONE]'));
     await Promise.all(Array.from({ length: 20 }, served));
     const after = await money.settled(account);
@@ -243,7 +243,7 @@ describe('an account in parts whose sum falls below zero', () => {
 
 describe('a busy account', () => {
   const calls = 200;
-  it('is split, loses no charge and doubles none: item, ledger and days add up', async () => {
+  it('is split without losing or doubling a charge: item, ledger and days add up', async () => {
     upstream.script(writesUpTo(300, { holdMs: 400 }));
     const answers = await Promise.all(
       Array.from({ length: calls }, () => chat('busy', { max_tokens: 1000 })),
@@ -266,7 +266,7 @@ describe('a busy account', () => {
     expect(Math.round((await money.daily('busy', 'charged')) * nano)).toBe(calls * cost);
   });
 
-  it('shows the sums of its parts to customers and operators, and takes a correction from all of them', async () => {
+  it('shows the sums of its shards to customers and operators, and takes a correction from all of them', async () => {
     const cost = costOf(8, 300) * calls;
     await stack.store.documents.send(
       new PutCommand({

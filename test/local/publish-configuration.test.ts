@@ -11,7 +11,7 @@ async function published(errorType: string): Promise<string[]> {
   return printed;
 }
 
-test('a local start goes on where only marks were lost, and ends where the configuration was not published', async () => {
+test('a local start continues if only marks were lost, and fails if the configuration was not published', async () => {
   expect(await published(new MarksLost().name)).toEqual(['[start] config: no answer']);
   await expect(published('StoreUnavailable')).rejects.toMatchObject({
     name: 'StartError',

@@ -28,7 +28,7 @@ const secretOf = (id: string) => ({
 
 describe('a template value resolves', () => {
   it.each<[what: string, value: unknown, expected: unknown]>([
-    ['plain values as they are', { a: [1, true, null, 'x'] }, { a: [1, true, null, 'x'] }],
+    ['plain values unchanged', { a: [1, true, null, 'x'] }, { a: [1, true, null, 'x'] }],
     ['a reference to a table as its name', { Ref: 'Keys' }, 'relay-keys'],
     ['a reference to an unnamed function', { Ref: 'Chat' }, 'relay-Chat'],
     ['a parameter as its default', { Ref: 'Stage' }, 'test'],
@@ -37,14 +37,14 @@ describe('a template value resolves', () => {
     ['an ARN', { 'Fn::GetAtt': ['Keys', 'Arn'] }, 'arn:aws:dynamodb:us-east-1:000000000000:table/relay-keys'],
     ['an attribute that was set', { 'Fn::GetAtt': 'Keys.StreamArn' }, 'arn:stream'],
     [
-      'an attribute of an ignored resource as a made-up one',
+      'an attribute of an ignored resource as a placeholder',
       { 'Fn::GetAtt': ['Topic', 'TopicName'] },
       'local-Topic-TopicName',
     ],
     ['a join', { 'Fn::Join': ['-', ['a', { Ref: 'Stage' }]] }, 'a-test'],
     ['a join of a split', { 'Fn::Join': ['+', { 'Fn::Split': ['-', 'a-b'] }] }, 'a+b'],
     [
-      'the host name of a Function URL as CDK takes it apart',
+      'the host name of a Function URL as CDK extracts it',
       { 'Fn::Select': [2, { 'Fn::Split': ['/', { 'Fn::GetAtt': ['ChatUrl', 'FunctionUrl'] }] }] },
       'chaturl.lambda-url.us-east-1.on.aws',
     ],
@@ -74,8 +74,8 @@ describe('a template value resolves', () => {
 
   it.each<[what: string, value: unknown, message: string]>([
     ['an unknown intrinsic', { 'Fn::ImportValue': 'x' }, 'unknown intrinsic function Fn::ImportValue'],
-    ['a resource that is not there', { Ref: 'Nobody' }, 'refers to Nobody'],
-    ['an attribute that nobody gave', { 'Fn::GetAtt': ['Chat', 'SnapStart'] }, 'unknown attribute SnapStart'],
+    ['a missing resource', { Ref: 'Nobody' }, 'refers to Nobody'],
+    ['an attribute without a value', { 'Fn::GetAtt': ['Chat', 'SnapStart'] }, 'unknown attribute SnapStart'],
     ['another dynamic reference', '{{resolve:ssm:/a}}', 'unknown dynamic reference'],
   ])('not for %s', (_, value, message) => {
     expect(() => resolve(value)).toThrow(StartError);
@@ -83,8 +83,8 @@ describe('a template value resolves', () => {
   });
 });
 
-describe('a template is refused', () => {
-  it('for a resource type that the local stack would quietly lack', () => {
+describe('a template is rejected', () => {
+  it('for a resource type that the local stack would silently omit', () => {
     const resources = { Queue: { Type: 'AWS::Kinesis::Stream' } };
     expect(() => checkResources(resources)).toThrow('unknown resource type AWS::Kinesis::Stream (Queue)');
   });
@@ -101,7 +101,7 @@ describe('a template is refused', () => {
     expect(() => checkResources(resources)).toThrow('conditional');
   });
 
-  it('not for what is listed as ignored', () => {
+  it('but not for ignored types', () => {
     const resources = { Alarm: { Type: 'AWS::CloudWatch::Alarm', Properties: { a: { 'Fn::If': [] } } } };
     expect(() => checkResources(resources)).not.toThrow();
   });

@@ -39,18 +39,18 @@ describe('npm start', () => {
   it.each<[what: string, environment: Record<string, string>, line: string]>([
     ['a seed that does not exist', { RELAY_SEED: 'full' }, 'invalid RELAY_SEED full: use demo or none'],
     [
-      'a stack that was not synthesized',
+      'a stack that is not synthesized',
       { RELAY_TEMPLATE_FOLDER: '/nowhere' },
       'no synthesized stack in /nowhere',
     ],
-  ])('says in one line what is wrong with %s', async (_, environment, line) => {
+  ])('reports %s in one line', async (_, environment, line) => {
     const { stderr, code } = await run(environment);
     expect(stderr).toContain(`relay cannot start: ${line}`);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect(code).toBe(1);
   });
 
-  it('says in one line which file of the data folder it cannot use', async () => {
+  it('reports an unusable file of the data folder in one line', async () => {
     const data = mkdtempSync(path.join(tmpdir(), 'relay-used-'));
     writeFileSync(path.join(data, 'log'), 'of somebody');
     const { stderr } = await run({ RELAY_DATA: data });
@@ -58,7 +58,7 @@ describe('npm start', () => {
     expect(stderr).toMatch(/^relay cannot start: EEXIST: .*relay-used-\w+\/log'\n$/);
   });
 
-  it('serves on after an environment was killed, and ends with everything it started', async () => {
+  it('keeps serving after an environment was killed, and ends with all its processes', async () => {
     const stack = await startLocalStack({ seed: 'none', env: { RELAY_TEMPLATE_FOLDER: template.folder } });
     const origin = stack.baseUrl.replace('/v1', '');
     expect((await fetch(`${origin}/dies`)).status).toBe(502);
@@ -71,7 +71,7 @@ describe('npm start', () => {
     await expect(fetch(origin)).rejects.toThrow('fetch failed');
   });
 
-  it('leaves nothing behind when it is killed itself', async () => {
+  it('leaves no process behind if it is killed', async () => {
     const stack = await startLocalStack({ seed: 'none', env: { RELAY_TEMPLATE_FOLDER: template.folder } });
     await fetch(`${stack.baseUrl.replace('/v1', '')}/bare`);
     const pids = stack.environmentPids('plain');

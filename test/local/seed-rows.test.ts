@@ -24,17 +24,17 @@ const rows = [
 ];
 
 describe('the seeded rows', () => {
-  it.each([...rows, realChannelRow])('fit what the tables accept: $table', ({ table, row }) => {
+  it.each([...rows, realChannelRow])('are valid rows of the table $table', ({ table, row }) => {
     const schema = schemas[table as keyof typeof schemas];
     expect(schema.safeParse(row)).toMatchObject({ success: true });
   });
 
-  it('hold settings that exist', () => {
+  it('contain only existing settings', () => {
     const settings = rows.filter(({ table }) => table === 'settings').map(({ row }) => row['name']);
     expect(Object.keys(settingTable)).toEqual(expect.arrayContaining(settings));
   });
 
-  it('know the key by its hash and show only its ends', () => {
+  it('store the key as a hash and show only its ends', () => {
     const row = rows.find(({ table }) => table === 'keys')?.row;
     expect(row?.['hash']).toBe(createHash('sha256').update('sk-abcdefghijkl').digest('hex'));
     expect(row?.['hint']).toBe('sk-abcd...ijkl');

@@ -12,7 +12,7 @@ import type { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
-/** The emulator's temporary folders are made here, apart from those of other tests. */
+/** The emulator's temporary folders are created here, separate from those of other tests. */
 const temporary = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
 const file = path.join(folder, 'dynamodb.sqlite');
 const daySeconds = 86_400;
@@ -46,7 +46,7 @@ const createTable = (endpoint: string, name = 'things') =>
 const put = (endpoint: string, id: string) =>
   createDynamoClient(endpoint).send(new PutItemCommand({ TableName: 'things', Item: { id: { S: id } } }));
 
-/** What a statement returns from the emulator's file. */
+/** Queries the emulator's file. */
 function query(statement: string): Record<string, unknown>[] {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
@@ -64,16 +64,16 @@ const numbers = () =>
 describe('stream records of the emulator', () => {
   it.each([
     [
-      'the next number, which each write looks for',
+      'the next number, which each write needs',
       `SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 FROM _stream_records WHERE table_name = 'things'`,
     ],
     [
-      'the next records, which each poll looks for',
+      'the next records, which each poll reads',
       `SELECT new_image FROM _stream_records WHERE table_name = 'things' AND shard_id = 'a'
        AND CAST(sequence_number AS INTEGER) > 5 ORDER BY CAST(sequence_number AS INTEGER) ASC LIMIT 10`,
     ],
     [
-      'the ends of a shard, which each look for new shards reads',
+      'the ends of a shard, which each search for new shards reads',
       `SELECT MIN(sequence_number), MAX(sequence_number) FROM _stream_records
        WHERE table_name = 'things' AND shard_id = 'a'`,
     ],
@@ -86,7 +86,7 @@ describe('stream records of the emulator', () => {
     expect(plan.join()).not.toContain('TEMP B-TREE');
   });
 
-  it('are dropped after a day, but the numbers go on', async () => {
+  it('are deleted after a day, but the numbers continue', async () => {
     const { endpoint } = await start(folder);
     await createTable(endpoint);
     for (const id of ['a', 'b', 'c']) await put(endpoint, id);
@@ -100,7 +100,7 @@ describe('stream records of the emulator', () => {
     expect(numbers()).toEqual([last, String(Number(last) + 1)]);
   });
 
-  it.each([folder, undefined])('are numbered by table, without a read of the stream: %s', async (kept) => {
+  it.each([folder, undefined])('are numbered by table, without reading the stream: %s', async (kept) => {
     const { endpoint, newestRecord } = await start(kept);
     await Promise.all([createTable(endpoint), createTable(endpoint, 'others')]);
     const newest = () => ['things', 'others'].map((table) => newestRecord?.(table));
@@ -116,7 +116,7 @@ describe('stream records of the emulator', () => {
     const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
     const client = new DynamoDBStreamsClient(createLocalClientSettings(endpoint));
     const sent = vi.spyOn(client, 'send');
-    /** Reads sent before each question for the newest record. */
+    /** Number of reads before each request for the newest record. */
     const reads: number[] = [];
     const asked = Promise.withResolvers<void>();
     const events: unknown[] = [];
@@ -157,7 +157,7 @@ describe('stream records of the emulator', () => {
     client.destroy();
   });
 
-  it('of tables that are not kept go with the emulator', async () => {
+  it('of temporary tables are deleted with the emulator', async () => {
     const before = new Set(unkept());
     await start(undefined);
     const [mine, ...more] = unkept().filter((name) => !before.has(name));

@@ -65,7 +65,7 @@ describe('a streaming function under its URL', () => {
     expect(await who()).toBe(String(host.pids()[1]));
   });
 
-  it('runs to its end when the client has gone', async () => {
+  it('runs to its end after the client disconnects', async () => {
     await start();
     const response = await get('/goesOn');
     await nextPiece(response);
@@ -77,7 +77,7 @@ describe('a streaming function under its URL', () => {
     expect(await who()).toBe(String(host.pids()[0]));
   });
 
-  it('is held back by a client that does not read', async () => {
+  it('is blocked by a client that does not read', async () => {
     await start();
     const response = await get('/floods');
     const first = await Promise.race([
@@ -92,8 +92,8 @@ describe('a streaming function under its URL', () => {
   });
 });
 
-describe('an answer that is broken off while its client takes nothing', () => {
-  it('by the function cuts the connection, and the environment takes the next request meanwhile', async () => {
+describe('an answer that is cut while its client reads nothing', () => {
+  it('by the function closes the connection, and the environment takes the next request meanwhile', async () => {
     await start({ environmentsMax: 1 });
     const response = await get('/breaksOff');
     (await control.next('stuck')).answer();
@@ -102,7 +102,7 @@ describe('an answer that is broken off while its client takes nothing', () => {
     expect(host.pids()).toHaveLength(1);
   });
 
-  it('by the death of its process cuts the connection', async () => {
+  it('by the death of its process closes the connection', async () => {
     await start();
     const response = await get('/floods');
     await control.next('stuck');
@@ -113,13 +113,13 @@ describe('an answer that is broken off while its client takes nothing', () => {
 });
 
 describe('the environments of a function', () => {
-  it('are reused one request after the other', async () => {
+  it('are reused for one request after another', async () => {
     await start();
     expect(await who()).toBe(await who());
     expect(host.pids()).toHaveLength(1);
   });
 
-  it('grow to the maximum, beyond which requests wait for a free one', async () => {
+  it('grow in number to the maximum, beyond which requests wait for a free one', async () => {
     await start({ environmentsMax: 2 });
     const answers = [1, 2, 3].map(async () => text(await get('/waits')));
     const [first, second] = [await control.next('waiting'), await control.next('waiting')];
@@ -141,7 +141,7 @@ describe('the environments of a function', () => {
     settling.answer();
   });
 
-  it('are replaced after a kill: the request under way is cut, the next one is served', async () => {
+  it('are replaced after a kill: the running request is cut, the next one is served', async () => {
     await start();
     const response = await get('/goesOn');
     await nextPiece(response);
@@ -152,7 +152,7 @@ describe('the environments of a function', () => {
 });
 
 describe('the edge in front of a function', () => {
-  it('answers 504 with a page of its own when the function is silent for too long', async () => {
+  it('answers 504 with its own page if the function is silent for too long', async () => {
     await start({ environmentsMax: 1, readTimeoutMs: 500 });
     await who();
     const response = await get('/silent');

@@ -1,4 +1,4 @@
-/** The thread helper of Anthropic's SDK on the running stack: at a vendor that holds threads, and at one of another form. */
+/** The thread helper of Anthropic's SDK on the running stack: with a vendor that stores threads, and with another API. */
 import Anthropic, { NotFoundError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
@@ -73,7 +73,7 @@ const textOf = ({ content }: Anthropic.Beta.BetaMessage): string =>
   content.map((block) => (block.type === 'text' ? block.text : '')).join('');
 const sentCounts = (): (number | undefined)[] =>
   upstream.requests.map(({ body }) => (body['messages'] as Row[] | undefined)?.length);
-/** Recomputed from what the vendor counted. */
+/** Recomputed from the vendor's counts. */
 const due = (counts: { input: number; output: number }[]): number =>
   counts.reduce(
     (sum, { input, output }) => sum + Math.round((input * inputPrice + output * outputPrice) * 1e6),
@@ -81,7 +81,7 @@ const due = (counts: { input: number; output: number }[]): number =>
   );
 
 describe('a thread of the SDK', () => {
-  it('sends each turn alone to a vendor that holds it, and is charged for all of it', async () => {
+  it('sends only the new turn to a vendor that stores threads, and is charged for the whole thread', async () => {
     const thread = threadOf('held', 'claude');
     await thread.send(secret);
     for (let turn = 0; turn < 3; turn += 1) expect(textOf(await thread.send(question))).toContain('PELICAN');
@@ -91,7 +91,7 @@ describe('a thread of the SDK', () => {
     expect(available).toBe(100 * nano - spent);
   });
 
-  it('streams, and goes on', async () => {
+  it('streams, and continues', async () => {
     const thread = threadOf('streamed', 'claude');
     await thread.stream(secret).finalMessage();
     expect(textOf(await thread.stream(question).finalMessage())).toContain('PELICAN');
@@ -99,7 +99,7 @@ describe('a thread of the SDK', () => {
     expect((await money.settled('streamed')).spent).toBe(due(vendor.answers));
   });
 
-  it('is replayed when the vendor has forgotten it, without a word lost', async () => {
+  it('is replayed without loss if the vendor has lost it', async () => {
     const thread = threadOf('forgotten', 'claude', { unsupportedRequestBehavior: 'error' });
     await thread.send(secret);
     vendor.expire();
@@ -116,7 +116,7 @@ describe('a thread of the SDK', () => {
     expect(upstream.requests.map(({ body }) => 'tools' in body)).toEqual([true, false]);
   });
 
-  it('goes on without a thread at a vendor of another form', async () => {
+  it('continues without a thread at a vendor with another API', async () => {
     const thread = threadOf('chat', 'chat');
     await thread.send(secret);
     expect(textOf(await thread.send(question))).toContain('PELICAN');
@@ -126,7 +126,7 @@ describe('a thread of the SDK', () => {
     expect(spent).toBe(due([1, 2, 3].map(() => ({ input: 40, output: 5 }))));
   });
 
-  it('throws the class of its error at a vendor of another form, if it is told to', async () => {
+  it('throws its error class at a vendor with another API, if configured to', async () => {
     const thread = threadOf('chat-strict', 'chat', { unsupportedRequestBehavior: 'error' });
     await thread.send(secret);
     const error = await thread.send(question).catch((thrown: unknown) => thrown);
@@ -137,7 +137,7 @@ describe('a thread of the SDK', () => {
     });
   });
 
-  it('is not continued by the key of another account', async () => {
+  it('cannot be continued with the key of another account', async () => {
     const thread = threadOf('strict', 'claude');
     const { id } = await thread.send(secret);
     const error = await clientOf('thief')

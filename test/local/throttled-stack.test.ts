@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runOps } from '../ops/run-ops.ts';
 import { startFaultedStack, type FaultedStack } from '../support/faulted-stack.ts';
 
-/** The running stack behind fault proxies: what clients see of a throttled store, and what is left on accounts after it. */
+/** The running stack behind fault proxies: how a throttled store affects clients, and the balances afterwards. */
 let stack: FaultedStack;
 
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 
 describe('the running stack', () => {
-  it('answers eight parallel first calls, on a store that is slow and throttles', async () => {
+  it('answers eight parallel first calls on a slow, throttling store', async () => {
     stack.store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share: 0.1 });
     stack.store.rules.add({ fault: { kind: 'slow', delayMs: 100 }, services: ['dynamodb'] });
     const answers = await Promise.all(Array.from({ length: 8 }, () => stack.call()));
@@ -24,7 +24,7 @@ describe('the running stack', () => {
     ['1 s', 1_000, 1],
     ['2 s', 2_000, 0.5],
   ])(
-    'is as before within 5 s after its store was throttled for %s, and sums are exact',
+    'recovers within 5 s after its store was throttled for %s, with exact balances',
     async (_words, forMs, share) => {
       const { statuses, askedSeconds } = await stack.throttledFor({ forMs, share });
       expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
@@ -32,7 +32,7 @@ describe('the running stack', () => {
     },
   );
 
-  it('has lost and doubled nothing', { timeout: 60_000 }, async () => {
+  it('has lost or doubled no charge', { timeout: 60_000 }, async () => {
     await stack.untilClosed();
     const { spent, charged, available, granted } = await stack.sums();
     expect(spent + available).toBe(granted);

@@ -6,7 +6,7 @@ import { textStream } from '../support/upstream-scripts.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 import { keyOf, rowsOfAccount } from './money-reader.ts';
 
-/** A receiver of OTLP on loopback sees what the running stack says of its calls. */
+/** An OTLP receiver on loopback gets the traces of the running stack. */
 interface OtlpSpan {
   traceId: string;
   spanId: string;
@@ -72,7 +72,7 @@ const attribute = (span: OtlpSpan | undefined, name: string): unknown =>
 const milliseconds = (nanoseconds = '0'): number => Number(BigInt(nanoseconds) / 1_000_000n);
 
 describe('a traced call', () => {
-  it("is a part of its client's trace, and its upstreams' spans are parts of it", async () => {
+  it("joins its client's trace, and contains its upstreams' spans", async () => {
     const response = await call({ traceparent: `00-${traceId}-${callersSpan}-01` });
     await response.text();
     const [hook] = await receiver.received(path, 1);
@@ -98,7 +98,7 @@ describe('a traced call', () => {
     expect(hook?.body).not.toMatch(/secret plan|Hello|sk-/);
   });
 
-  it('ends with its stream, and is reported after it', async () => {
+  it('ends with its stream, and is exported afterwards', async () => {
     const { promise: seen, resolve: go } = Promise.withResolvers<void>();
     up.script(async (request, reply) => {
       const whole = textStream('Hello there.');

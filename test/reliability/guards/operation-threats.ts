@@ -248,7 +248,7 @@ export const operationThreats: readonly Removal[] = [
     find: "others['sec-fetch-site'] === undefined",
     replace: 'true',
     test: 'test/local/for-programs.test.ts',
-    name: 'refuses %s',
+    name: 'rejects %s',
   },
   {
     rows: ['S35'],
@@ -256,7 +256,7 @@ export const operationThreats: readonly Removal[] = [
     find: 'ownName.test(host)',
     replace: "host !== ''",
     test: 'test/local/for-programs.test.ts',
-    name: 'refuses %s',
+    name: 'rejects %s',
   },
   {
     rows: ['S35'],
