@@ -43,16 +43,16 @@ const neverUp = new Set([
 /** Throws an Error that says what to do when the stack cannot be read. */
 export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
   const { region, ...address } = await openAddress(place, environment);
+  const what = `stack ${place.stackName} in ${region}`;
   const stack = await describeStack(address).catch((error: unknown) => {
-    throw wrapReadError(error, `stack ${place.stackName} in ${region}`);
+    throw wrapReadError(error, what);
   });
   if (stack === undefined || neverUp.has(stack.status))
     return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
-  return {
-    region,
-    state: 'published',
-    options: readDeployedOptions(stack.outputs, `stack ${place.stackName} in ${region}`),
-  };
+  // Its outputs still have the options before the running deployment, so an option that this one drops would not be noticed.
+  if (stack.status.endsWith('_IN_PROGRESS'))
+    throw new Error(`${what} is ${stack.status}: wait until that ends, then repeat this command`);
+  return { region, state: 'published', options: readDeployedOptions(stack.outputs, what) };
 }
 
 function readDeployedOptions(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions {

@@ -90,6 +90,17 @@ describe('npm run deploy', () => {
     expect(cdkCalls).toHaveLength(1);
   });
 
+  test.each(['CREATE_IN_PROGRESS', 'UPDATE_IN_PROGRESS', 'UPDATE_ROLLBACK_IN_PROGRESS', 'DELETE_IN_PROGRESS'])(
+    'stops while the stack is %s, because a second deployment could drop an option of the first unseen',
+    async (status) => {
+      write('relay.json', {});
+      deployed('relay', status.startsWith('UPDATE') ? { Options: '{}' } : {}, status);
+      await expect(run()).rejects.toThrow(
+        `stack relay in us-west-2 is ${status}: wait until that ends, then repeat this command`,
+      );
+    },
+  );
+
   test('reports that nothing changes, and keeps the protection of a running stack', async () => {
     write('relay.test.json', { memory: { chat: 512 }, region: 'eu-central-1' });
     publishes('relay-test', { region: 'eu-central-1', 'memory.chat': 512 });
