@@ -1,4 +1,4 @@
-/** The names in an OpenAPI document: fields of requests, and of answers by status. */
+/** The names in an OpenAPI document: fields of requests, and of answers by status. What webhooks send counts as an answer. */
 import type { Names } from './declared-names.ts';
 import { mergeNames } from './schema-names.ts';
 
@@ -34,6 +34,7 @@ interface Operation {
 
 interface Document {
   paths?: Record<string, Record<string, Operation>>;
+  webhooks?: Record<string, Record<string, Operation>>;
 }
 
 /** Schemas that contain themselves must end. */
@@ -98,6 +99,14 @@ export function apiNames(given: unknown): { requests: Names; answers: Names } {
         for (const header of Object.keys(headers)) answers.push({ [`${name} header ${header}`]: 'text' });
         for (const { schema } of Object.values(content)) answers.push(fields(schema, name));
       }
+    }
+  for (const [event, methods] of Object.entries(document.webhooks ?? {}))
+    for (const { parameters = [], requestBody } of Object.values(methods)) {
+      const name = `webhook ${event}`;
+      for (const parameter of parameters)
+        answers.push({ [`${name} header ${(resolve(parameter) ?? parameter).name}`]: 'text' });
+      for (const { schema } of Object.values(resolve(requestBody)?.content ?? {}))
+        answers.push(fields(schema, name));
     }
   return { requests: mergeNames(requests), answers: mergeNames(answers) };
 }

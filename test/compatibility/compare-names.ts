@@ -3,11 +3,14 @@ import { writtenByUsers, type PublicNames } from './public-names.ts';
 
 const partsOf = (text: string): string[] => text.split(' | ');
 
-/** True if values of this kind are still possible. For names that users write, `any` covers every kind; readers need the exact kind. */
+/**
+ * True if values of this kind are still possible. For names that users write, `any` covers every kind, and `string` every text. Readers
+ * need the exact kind: `"quota_exceeded" | string` documents that code.
+ */
 const isCovered = (part: string, now: readonly string[], isWritten: boolean): boolean =>
   now.includes(part) ||
   (part === 'integer' && now.includes('number')) ||
-  (/^["']/.test(part) && now.includes('string')) ||
+  (isWritten && /^["']/.test(part) && now.includes('string')) ||
   (isWritten && part !== 'undefined' && now.includes('any'));
 
 /** `keys.budget` of `keys.budget.amount`, `key new` of `key new --models`. */

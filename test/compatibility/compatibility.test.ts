@@ -17,7 +17,10 @@ function changed(kind: string, edit: (names: Record<string, string>) => void): P
 }
 
 it('every name of the last release is still there, unless the changelog lists it as removed', () => {
-  expect(findBreaks(released, current, readRemovedNames(readPage('docs/CHANGELOG.md')))).toEqual([]);
+  const breaks = findBreaks(released, current, readRemovedNames(readPage('docs/CHANGELOG.md')));
+  const advice =
+    'Keep these names beside new ones. docs/compatibility.md says when a version may drop one: then add a line such as `commands key rotate` under "### Removed" of "## Unreleased" in docs/CHANGELOG.md';
+  expect(breaks, advice).toEqual([]);
 });
 
 it('the snapshot has names of every kind', () => {
@@ -29,6 +32,8 @@ describe('a change that only a major version may make fails by name', () => {
   it.each([
     ['answers', 'POST /v1/chat/completions 200.choices[].finish_reason'],
     ['answers', 'refusal.error.code'],
+    ['answers', 'webhook notice.created'],
+    ['answers', 'webhook notice header x-relay-signature'],
     ['attributes', 'keys.account'],
     ['attributes', 'channels.models'],
     ['commands', 'key rotate'],
@@ -71,6 +76,7 @@ describe('a change that only a major version may make fails by name', () => {
     ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
     ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
     ['an answer may have any value', 'answers', 'POST /v1/chat/completions 200.id', 'any', 'was '],
+    ['a code of errors is renamed', 'answers', 'refusal.error.code', '"relay_shut" | string', 'was '],
     ['a command exits with another code', 'outputs', 'key list exit code, refused', '1', 'was '],
     ['a field of --json has another type', 'outputs', 'key list --json[].hint', 'number', 'was '],
     ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
