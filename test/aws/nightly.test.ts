@@ -76,6 +76,22 @@ describe('the workflow', () => {
       },
     ]);
   });
+
+  it('trusts a repository with its ids, as GitHub names it since July 2026, or without, but no pattern', () => {
+    const { Parameters } = templateOf('.github/nightly/account.yml') as {
+      Parameters: { Repository: { AllowedPattern: string } };
+    };
+    const allowed = new RegExp(`^(?:${Parameters.Repository.AllowedPattern})$`);
+    const given = [
+      'acme/relay',
+      'acme@12/relay@34',
+      'acme@12/relay',
+      'acme/*',
+      'acme@*/relay@34',
+      'acme/relay:*',
+    ];
+    expect(given.filter((each) => allowed.test(each))).toEqual(['acme/relay', 'acme@12/relay@34']);
+  });
 });
 
 it('the page reads the keys of the customers that call', () => {
