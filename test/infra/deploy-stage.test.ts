@@ -90,7 +90,12 @@ describe('npm run deploy', () => {
     expect(cdkCalls).toHaveLength(1);
   });
 
-  test.each(['CREATE_IN_PROGRESS', 'UPDATE_IN_PROGRESS', 'UPDATE_ROLLBACK_IN_PROGRESS', 'DELETE_IN_PROGRESS'])(
+  test.each([
+    'CREATE_IN_PROGRESS',
+    'UPDATE_IN_PROGRESS',
+    'UPDATE_ROLLBACK_IN_PROGRESS',
+    'DELETE_IN_PROGRESS',
+  ])(
     'stops while the stack is %s, because a second deployment could drop an option of the first unseen',
     async (status) => {
       write('relay.json', {});
