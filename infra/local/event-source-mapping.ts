@@ -2,15 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import {
-  DescribeStreamCommand,
-  type DynamoDBStreamsClient,
-  GetRecordsCommand,
-  GetShardIteratorCommand,
-  type GetShardIteratorInput,
-  type _Record,
-} from '@aws-sdk/client-dynamodb-streams';
 import type { DynamoDBRecord } from 'aws-lambda';
+import type { AwsCalls } from '../../shared/adapters/aws/aws-calls.ts';
 import type { Emulator } from './host/emulator.ts';
 import { type StackLog, StartError } from './host/messages.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
@@ -38,7 +31,8 @@ export interface Mapping {
 }
 
 interface MappingHost {
-  client: DynamoDBStreamsClient;
+  /** Calls DynamoDB Streams. */
+  call: AwsCalls;
   checkpoints: Checkpoints;
   log: StackLog;
   /** The emulator's. With it, a stream is read only after a new record. */
@@ -57,7 +51,7 @@ const longestRetryMs = 5000;
  */
 export async function startMapping(
   { id, properties, target }: Mapping,
-  { client, checkpoints, log, newestRecord }: MappingHost,
+  { call, checkpoints, log, newestRecord }: MappingHost,
 ): Promise<() => Promise<void>> {
   const { EventSourceArn: StreamArn, BatchSize: Limit, FilterCriteria, ...kind } = properties;
   const { name } = target.settings;
@@ -90,8 +84,10 @@ export async function startMapping(
   };
 
   const findFirstIterator = async (shard: string) => {
-    const iterator = async (from: Pick<GetShardIteratorInput, 'ShardIteratorType' | 'SequenceNumber'>) =>
-      (await client.send(new GetShardIteratorCommand({ StreamArn, ShardId: shard, ...from }))).ShardIterator;
+    const iterator = async (from: { ShardIteratorType: string; SequenceNumber?: string }) => {
+      const found = await call('GetShardIterator', { StreamArn, ShardId: shard, ...from });
+      return (found as { ShardIterator?: string }).ShardIterator;
+    };
     const position = checkpoints.get(id, shard);
     const requestOldest = () => iterator({ ShardIteratorType: 'TRIM_HORIZON' });
     if (position === undefined) return requestOldest();
@@ -115,8 +111,8 @@ export async function startMapping(
     for (let iterator = first; iterator !== undefined && !stopping.signal.aborted;)
       try {
         const newest = findNewest();
-        const read = await client.send(new GetRecordsCommand({ ShardIterator: iterator, Limit }));
-        const records = (read.Records ?? []).map((record) => convertStreamRecord(record, StreamArn));
+        const read = (await call('GetRecords', { ShardIterator: iterator, Limit })) as StreamPage;
+        const records = (read.Records ?? []).map((record) => completeRecord(record, StreamArn));
         await deliver(shard, records);
         iterator = read.NextShardIterator;
         if (records.length === 0 || Number(numberOf(records.at(-1))) === newest) await waitForRecords(newest);
@@ -127,10 +123,9 @@ export async function startMapping(
       }
   };
   const findShards = async (): Promise<void> => {
-    const { StreamDescription } = await client.send(new DescribeStreamCommand({ StreamArn }));
-    for (const { ShardId: shard } of StreamDescription?.Shards ?? [])
-      if (shard !== undefined && !shards.has(shard))
-        shards.set(shard, readShard(shard, await findFirstIterator(shard)));
+    const { StreamDescription } = (await call('DescribeStream', { StreamArn })) as DescribedStream;
+    for (const { ShardId: shard } of StreamDescription.Shards)
+      if (!shards.has(shard)) shards.set(shard, readShard(shard, await findFirstIterator(shard)));
   };
   const watchShards = async (): Promise<void> => {
     while (await wait(20 * pollIntervalMs)) await findShards().catch(logReadFailure);
@@ -260,29 +255,23 @@ function readPositions(file: string): Record<string, string> {
   }
 }
 
-/** A record of a table's stream in the form that Lambda passes to a function. */
-export const convertStreamRecord = (
-  { dynamodb, ...record }: _Record,
-  eventSourceARN: string,
-): DynamoDBRecord => {
-  const { ApproximateCreationDateTime: at, ...change } = dynamodb ?? {};
-  const seconds = Math.floor((at?.getTime() ?? 0) / 1000);
-  return {
-    ...(record as DynamoDBRecord),
-    eventSource: 'aws:dynamodb',
-    awsRegion: localRegion,
-    eventSourceARN,
-    dynamodb: {
-      ...(convertToJson(change) as DynamoDBRecord['dynamodb']),
-      ApproximateCreationDateTime: seconds,
-    },
-  };
-};
-
-/** Lambda's events are JSON, with bytes in base64. */
-function convertToJson(value: unknown): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (Array.isArray(value)) return value.map(convertToJson);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, convertToJson(inner)]));
+interface DescribedStream {
+  StreamDescription: { Shards: { ShardId: string }[] };
 }
+
+export interface StreamPage {
+  Records?: DynamoDBRecord[];
+  NextShardIterator?: string;
+}
+
+/** Adds to a record of a table's stream what Lambda's events say. */
+export const completeRecord = (record: DynamoDBRecord, eventSourceARN: string): DynamoDBRecord => ({
+  ...record,
+  eventSource: 'aws:dynamodb',
+  awsRegion: localRegion,
+  eventSourceARN,
+  dynamodb: {
+    ...record.dynamodb,
+    ApproximateCreationDateTime: Math.floor(record.dynamodb?.ApproximateCreationDateTime ?? 0),
+  },
+});

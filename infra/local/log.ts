@@ -16,7 +16,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
-import { type DynamoDBClient, PutItemCommand, ResourceNotFoundException } from '@aws-sdk/client-dynamodb';
+import type { AwsCalls } from '../../shared/adapters/aws/aws-calls.ts';
 import { cloneFolder } from '../ops/session/running-stack.ts';
 import { localStackId } from '../../shared/adapters/dynamodb/operator-store.ts';
 import { physicalNameOf } from '../../shared/tables/table-names.ts';
@@ -143,12 +143,12 @@ const answering: readonly string[] = [...callingFunctions, 'server'];
 
 /** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
 export async function publishAddresses(
-  client: DynamoDBClient,
+  call: AwsCalls,
   stack: string,
   { log, port }: { log: string; port: number },
 ): Promise<void> {
   const groups = answering.map((name) => ({ S: logGroupOf(stack, name) }));
-  const put = new PutItemCommand({
+  const put = {
     TableName: physicalNameOf(stack, 'runtime'),
     Item: {
       id: { S: localStackId },
@@ -157,12 +157,12 @@ export async function publishAddresses(
       base_url: { S: `http://127.0.0.1:${port}/v1` },
       clone: { S: cloneFolder() },
     },
-  });
+  };
   try {
-    await client.send(put);
+    await call('PutItem', put);
   } catch (error) {
     // A template without that table has no relay whose lines are searched.
-    if (!(error instanceof ResourceNotFoundException)) throw error;
+    if ((error as Error).name !== 'ResourceNotFoundException') throw error;
   }
 }
 

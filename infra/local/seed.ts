@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConditionalCheckFailedException, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, GetCommand, PutCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
+import type { AwsCalls } from '../../shared/adapters/aws/aws-calls.ts';
+import { attributesOf, callConditionally } from '../../shared/adapters/dynamodb/table-client.ts';
 import { tableSchemas } from '../../shared/tables/table-schemas.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { keyHash, keyHint } from '../../shared/wire/ids.ts';
@@ -19,18 +19,17 @@ export const readOrCreateDemoKey = (dataFolder: string | undefined): string =>
   readOrCreateSecret(dataFolder, 'demo-key', /^sk-/, `sk-${randomBytes(24).toString('base64url')}`);
 
 /** Writes rows that are missing. */
-export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[]): Promise<void> {
-  const documents = DynamoDBDocumentClient.from(client);
+export async function seedRows(call: AwsCalls, rows: readonly SeedRow[]): Promise<void> {
   const putIfAbsent = ({ table, row }: SeedRow) =>
-    documents.send(
-      new PutCommand({
+    callConditionally(() =>
+      call('PutItem', {
         TableName: physicalNameOf(stackName, table),
-        Item: row,
+        Item: attributesOf(row),
         ConditionExpression: 'attribute_not_exists(#key)',
         ExpressionAttributeNames: { '#key': tableSchemas[table].partitionKey.name },
       }),
     );
-  await Promise.all(rows.map((row) => ignoreFailedCondition(putIfAbsent(row))));
+  await Promise.all(rows.map(putIfAbsent));
 }
 
 /**
@@ -38,43 +37,36 @@ export async function seedRows(client: DynamoDBClient, rows: readonly SeedRow[])
  * @param endpointOf where the double of a vendor, or the one of the demo, listens in this run
  */
 export async function seedDemo(
-  client: DynamoDBClient,
+  call: AwsCalls,
   endpointOf: (vendor: string) => string,
   key: string,
 ): Promise<void> {
-  const documents = DynamoDBDocumentClient.from(client);
   const rows = [...buildDemoRows(endpointOf('demo'), key), ...buildVendorRows(endpointOf)];
-  await seedRows(client, rows);
+  await seedRows(call, rows);
   const updateEndpoint = ({ id, endpoint }: Record<string, unknown>) =>
-    documents.send(
-      new UpdateCommand({
+    callConditionally(() =>
+      call('UpdateItem', {
         TableName: physicalNameOf(stackName, 'channels'),
-        Key: { id },
+        Key: attributesOf({ id }),
         UpdateExpression: 'SET endpoint = :endpoint',
         ConditionExpression: 'attribute_exists(id) AND endpoint <> :endpoint',
-        ExpressionAttributeValues: { ':endpoint': endpoint },
+        ExpressionAttributeValues: attributesOf({ ':endpoint': endpoint }),
       }),
     );
   const channels = rows.filter(({ table }) => table === 'channels');
-  await Promise.all(channels.map(({ row }) => ignoreFailedCondition(updateEndpoint(row))));
-}
-
-async function ignoreFailedCondition(writing: Promise<unknown>): Promise<void> {
-  try {
-    await writing;
-  } catch (error) {
-    if (!(error instanceof ConditionalCheckFailedException)) throw error;
-  }
+  await Promise.all(channels.map(({ row }) => updateEndpoint(row)));
 }
 
 const grantWaitMs = 10_000;
 
 /** Waits for the demo account's grant, so that the first call with the printed key finds the balance. */
-export async function waitForDemoGrant(client: DynamoDBClient): Promise<void> {
-  const documents = DynamoDBDocumentClient.from(client);
-  const TableName = physicalNameOf(stackName, 'quotas');
+export async function waitForDemoGrant(call: AwsCalls): Promise<void> {
+  const input = {
+    TableName: physicalNameOf(stackName, 'quotas'),
+    Key: attributesOf({ account: demoAccount }),
+  };
   for (const endMs = Date.now() + grantWaitMs; Date.now() < endMs;) {
-    const { Item } = await documents.send(new GetCommand({ TableName, Key: { account: demoAccount } }));
+    const { Item } = (await call('GetItem', input)) as { Item?: object };
     if (Item !== undefined) return;
     await sleep(50);
   }

@@ -2,7 +2,6 @@
  * Starts the synthesized template on this machine: tables, functions, streams, schedules and the one port for
  * clients.
  */
-import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { startVendors } from './vendors/vendors.ts';
 import { type Emulator, startEmulator, claimDataFolder } from './host/emulator.ts';
 import { openCheckpoints, startMapping } from './event-source-mapping.ts';
@@ -25,9 +24,10 @@ import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError, type Started } from './host/messages.ts';
 import { writeRunning } from '../ops/session/running-stack.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
-import { type LocalOptions, createLocalClientSettings } from './host/local-options.ts';
+import { createStreamCalls, createTableCalls } from './host/emulator-calls.ts';
+import type { LocalOptions } from './host/local-options.ts';
 import { waitForDemoGrant, readOrCreateDemoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
-import { createDynamoClient, createTables } from './template/build-tables.ts';
+import { createTables } from './template/build-tables.ts';
 import { buildFunctions, buildFunctionUrls } from './template/build-functions.ts';
 import {
   readTemplate,
@@ -91,10 +91,10 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   ]);
   onStep('creating tables');
   tables?.open(emulator.endpoint);
-  const client = createDynamoClient(emulator.endpoint);
-  await createTables(client, references);
+  const call = createTableCalls(emulator.endpoint);
+  await createTables(call, references);
   const logsApi = started.adopt(await startLogsApi(localStackName, kept), (api) => api.close());
-  await publishAddresses(client, localStackName, { log: logsApi.endpoint, port });
+  await publishAddresses(call, localStackName, { log: logsApi.endpoint, port });
   const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const endpoints = { dynamodb: emulator.endpoint, lambda: invokeApi.endpoint, secrets: secretsEndpoint };
@@ -112,22 +112,22 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
-  const streams = new DynamoDBStreamsClient(createLocalClientSettings(emulator.endpoint));
+  const readStreams = createStreamCalls(emulator.endpoint);
   const checkpoints = openCheckpoints(settings.dataFolder);
   const { newestRecord = emulator.newestRecord } = settings;
   for (const mapping of buildMappings(references, functions))
-    started.defer(await startMapping(mapping, { client: streams, checkpoints, log, newestRecord }));
+    started.defer(await startMapping(mapping, { call: readStreams, checkpoints, log, newestRecord }));
   onStep('writing demo rows');
   const key = vendors && readOrCreateDemoKey(settings.dataFolder);
-  if (vendors && key !== undefined) await seedDemo(client, (name) => vendors.url(name), key);
-  if (settings.upstreamKey) await seedRows(client, [realChannelRow]);
+  if (vendors && key !== undefined) await seedDemo(call, (name) => vendors.url(name), key);
+  if (settings.upstreamKey) await seedRows(call, [realChannelRow]);
   onStep('publishing the configuration');
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),
   );
   onStep('waiting for the first top-up');
-  if (key !== undefined) await waitForDemoGrant(client);
+  if (key !== undefined) await waitForDemoGrant(call);
   const api = readRestApi(references, functions);
   const apiUrl = api && createRestApiUrl(api);
   const hasServer = settings.compute === 'server';

@@ -3,13 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { DynamoDBStreamsClient, GetRecordsCommand } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createStreamCalls } from '../../infra/local/host/emulator-calls.ts';
 import { startEmulator, type Emulator, tendStreamRecords } from '../../infra/local/host/emulator.ts';
 import { openCheckpoints, startMapping } from '../../infra/local/event-source-mapping.ts';
-import { createLocalClientSettings } from '../../infra/local/host/local-options.ts';
 import type { LocalFunction } from '../../infra/local/lambda/local-function.ts';
-import { createDynamoClient } from '../../infra/local/template/build-tables.ts';
+import { emulatorClient } from '../support/emulator.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'relay-stream-records-'));
 /** The emulator's temporary folders are created here, separate from those of other tests. */
@@ -33,7 +32,7 @@ const start = async (dataFolder: string | undefined): Promise<Emulator> =>
   (emulator = await startEmulator({ dataFolder }));
 
 const createTable = (endpoint: string, name = 'things') =>
-  createDynamoClient(endpoint).send(
+  emulatorClient(endpoint).send(
     new CreateTableCommand({
       TableName: name,
       BillingMode: 'PAY_PER_REQUEST',
@@ -44,7 +43,7 @@ const createTable = (endpoint: string, name = 'things') =>
   );
 
 const put = (endpoint: string, id: string) =>
-  createDynamoClient(endpoint).send(new PutItemCommand({ TableName: 'things', Item: { id: { S: id } } }));
+  emulatorClient(endpoint).send(new PutItemCommand({ TableName: 'things', Item: { id: { S: id } } }));
 
 /** Queries the emulator's file. */
 function query(statement: string): Record<string, unknown>[] {
@@ -114,8 +113,7 @@ describe('stream records of the emulator', () => {
   it('are read again only after a new one', async () => {
     const { endpoint } = await start(undefined);
     const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
-    const client = new DynamoDBStreamsClient(createLocalClientSettings(endpoint));
-    const sent = vi.spyOn(client, 'send');
+    const call = vi.fn(createStreamCalls(endpoint));
     /** Number of reads before each request for the newest record. */
     const reads: number[] = [];
     const asked = Promise.withResolvers<void>();
@@ -138,12 +136,12 @@ describe('stream records of the emulator', () => {
         } as unknown as LocalFunction,
       },
       {
-        client,
+        call,
         checkpoints: openCheckpoints(undefined),
         log: () => {},
         newestRecord(table) {
           expect(table).toBe('things');
-          reads.push(sent.mock.calls.filter(([{ constructor }]) => constructor === GetRecordsCommand).length);
+          reads.push(call.mock.calls.filter(([operation]) => operation === 'GetRecords').length);
           if (reads.length === 4) void put(endpoint, 'a').then(() => (newest = 1));
           if (events.length === 1 && reads.slice(-3).every((count) => count === 2)) asked.resolve();
           return newest;
@@ -154,7 +152,6 @@ describe('stream records of the emulator', () => {
     expect(events).toMatchObject([{ Records: [{ eventName: 'INSERT' }] }]);
     expect(reads.slice(0, 4)).toEqual([0, 1, 1, 1]);
     await stop();
-    client.destroy();
   });
 
   it('of temporary tables are deleted with the emulator', async () => {

@@ -104,9 +104,7 @@ export function readOrCreateSecret(
 export const localRegion = 'us-east-1';
 export const localAccount = '000000000000';
 
-/** Settings of SDK clients for the emulator, which accepts any credentials. */
-export const createLocalClientSettings = (endpoint: string) => ({
-  endpoint,
+export const localAccess = {
   region: localRegion,
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
-});
+};

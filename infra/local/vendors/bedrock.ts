@@ -3,7 +3,8 @@
  * local stack's credentials. Claude's models are inference profiles (`us.anthropic.claude-opus-5-5-v1:0`); with
  * `accept: application/vnd.amazon.eventstream` streams are AWS event streams.
  */
-import { EventStreamCodec } from '@smithy/core/event-streams';
+import { createRequire } from 'node:module';
+import type * as EventStreams from '@smithy/core/event-streams';
 import { messagesRefusal } from './anthropic.ts';
 import { bedrockBetas, type Gate } from './messages/betas.ts';
 import { claudeModels, type ClaudeModel } from './messages/request.ts';
@@ -22,7 +23,7 @@ import {
   type VendorRequest,
 } from './vendor.ts';
 import { createSigner } from '../../../shared/adapters/aws/aws-signature.ts';
-import { createLocalClientSettings } from '../host/local-options.ts';
+import { localAccess } from '../host/local-options.ts';
 
 export function createBedrockDouble(now: () => number = Date.now): Vendor {
   const openai = createOpenaiEndpoints(/^(openai\.gpt-5\.6|qwen\.qwen3-coder)(-[\w.:]+)?$/);
@@ -142,7 +143,7 @@ interface SignedRequest {
   signedAt: number;
 }
 
-const { credentials } = createLocalClientSettings('');
+const { credentials } = localAccess;
 
 function readSignature(request: VendorRequest): SignedRequest {
   const found = request.headers['authorization'];
@@ -209,15 +210,18 @@ const createSignatureRules = (now: () => number): Rules<SignedRequest> => ({
     ),
 });
 
-const codec = new EventStreamCodec(String, (text) => Buffer.from(text));
+const requireHere = createRequire(import.meta.url);
 
-const encodeEventStreamMessage = (headers: Record<string, string>, payload: string): Uint8Array =>
-  codec.encode({
+function encodeEventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
+  // Loaded with the first event: it took 25 ms of each start, and few calls ask for event streams.
+  const loaded = requireHere('@smithy/core/event-streams') as typeof EventStreams;
+  return new loaded.EventStreamCodec(String, (text) => Buffer.from(text)).encode({
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, { type: 'string' as const, value }]),
     ),
     body: Buffer.from(payload),
   });
+}
 
 /** One event of the model, as Bedrock wraps it: base64 inside JSON, with padding of random length. */
 export const encodeChunkFrame = (event: { type: string }): Uint8Array =>

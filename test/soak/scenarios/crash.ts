@@ -9,7 +9,7 @@ import { DynamoDBDocumentClient, GetCommand, PutCommand, QueryCommand } from '@a
 import { buildKeyRow } from '../../../infra/local/seed.ts';
 import { readOptions } from '../../../infra/local/host/local-options.ts';
 import { startStack, type RunningStack } from '../../../infra/local/start-stack.ts';
-import { createDynamoClient } from '../../../infra/local/template/build-tables.ts';
+import { emulatorClient } from '../../support/emulator.ts';
 
 const account = 'crash-demo';
 const key = 'sk-crash-demo';
@@ -47,7 +47,7 @@ export async function runCrashScenario(): Promise<number> {
       if (pid !== undefined) pids.add(Number(pid));
     },
   );
-  const documents = DynamoDBDocumentClient.from(createDynamoClient(stack.dynamodbEndpoint));
+  const documents = DynamoDBDocumentClient.from(emulatorClient(stack.dynamodbEndpoint));
   try {
     return (await crash(stack, documents, pids)) ? 0 : 1;
   } finally {
