@@ -1,4 +1,4 @@
-/** Seven channels, of which two fail behind failover, one stalls, one is slow and one loses money: each is found by console and command line. */
+/** Seven channels, of which two fail behind failover, one stalls, one is slow and one loses money: console and command line report each. */
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { parse } from 'csv-parse/sync';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from '
 import { put } from './large-relay.ts';
 
 const names = ['main', 'backup', 'slow', 'stalls', 'loses', 'fine'];
-/** Too few attempts for a mark. Its last ones were yesterday. */
+/** Too few attempts for a mark. The last ones were yesterday. */
 const quiet = 'quiet';
 const secrets = ['env:ONE', 'env:TWO'];
 const dayMs = 86_400_000;
@@ -100,7 +100,7 @@ afterAll(async () => rig.stop());
 const shown = async (path: string): Promise<string> =>
   (await visitor.page(path)).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
 
-it('the overview names them before anything else', async () => {
+it('the overview lists them first', async () => {
   const page = await shown('');
   const marks = page.slice(page.indexOf('Lost money'), page.indexOf('Models without a price'));
   expect(marks).toMatch(/^Lost money today \(UTC\) \(1\): loses −¥0\.80 /);
@@ -111,7 +111,7 @@ it('the overview names them before anything else', async () => {
   expect(marks).not.toMatch(/backup|fine/);
 });
 
-it('a channel whose few attempts all failed is failing everywhere, also on the next day', async () => {
+it('a channel whose few attempts all failed is shown as failing everywhere, also on the next day', async () => {
   const page = await shown('');
   expect(page).toMatch(/Failing behind failover \(1\): quiet 100 % of 6 attempts/);
   expect(page).toMatch(/Channels 4 of 7 3 failing/);
@@ -120,7 +120,7 @@ it('a channel whose few attempts all failed is failing everywhere, also on the n
   expect(await shown('channels/quiet')).toMatch(/State failing/);
 });
 
-it('the list and the page of a channel say how often it fails, and by which secret', async () => {
+it('the list and the page of a channel show how often it fails, and with which secret', async () => {
   const list = await shown('channels');
   expect(list).toMatch(/main failing 0 .* 57\.1 %/);
   expect(list).toMatch(/loses ready .*−¥1\.40/);
@@ -130,13 +130,13 @@ it('the list and the page of a channel say how often it fails, and by which secr
   expect(await shown('channels/backup')).not.toContain('Differs');
 });
 
-it('the story of a rescued call says which attempt failed where, also without its log line', () => {
+it('the page of a call that failed over shows which attempt failed where, also without its log line', () => {
   const steps = requestSteps(rowOf(nowMs, [bad('main', 'upstream_status_503'), good('backup')]));
   const told = steps.filter(([what]) => what === 'failed' || what === 'served').map(([, words]) => words);
   expect(told).toEqual(['channel main, status_503 after 3000 ms', 'by channel backup, as model m']);
 });
 
-it('margins begin with what loses money, and say once what is unknown', async () => {
+it('margins start with losses, and report unknown costs once', async () => {
   const page = await shown('margins?by=channel');
   expect(page).toMatch(/Cost and margin leave out \d+\.\d % of the calls/);
   expect(page.match(/leave out/g)).toHaveLength(1);
@@ -146,7 +146,7 @@ it('margins begin with what loses money, and say once what is unknown', async ()
   expect(rig.faults).toEqual([]);
 });
 
-it('margins of a month download as one CSV, as the command prints it', async () => {
+it('margins of a month download as one CSV, equal to the output of the command', async () => {
   const month = isoTime(nowMs).slice(0, 7);
   const form_token = tokenIn(await visitor.page('margins'));
   const text = await (await visitor.post('margins-csv', { form_token, month })).text();
@@ -165,7 +165,7 @@ it('margins of a month download as one CSV, as the command prints it', async () 
     expect(await bodyOf(`margins?by=${by}`)).toBe(await bodyOf(`margins?by=${by}&month=${month}`));
 });
 
-it('the command line says the same', async () => {
+it('the command line reports the same', async () => {
   const variables = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };
   const { output, errors } = await runOps(['channel', 'list'], variables);
   expect(errors).toContain('main: failing: 100.0% of attempts fail');
@@ -180,7 +180,7 @@ it('the command line says the same', async () => {
   expect(Number(of('loses')?.margin)).toBeLessThan(0);
 });
 
-it('the marks of channels with the longest ids fit into their item, and are found again', async () => {
+it('the marks of channels with the longest ids fit into their item, and can be read back', async () => {
   const longest = (at: number): string => `${at}${'频'.repeat(680)}`;
   const marks = Array.from({ length: 600 }, (_, at) => ({
     channel: longest(at),

@@ -10,7 +10,7 @@ export interface ConsoleRig {
   emulator: Emulator;
   ports: OperatorPorts;
   client: ReturnType<typeof emulatorClient>;
-  /** What pages expected no error of, in the order in which they were made. */
+  /** Unexpected errors of pages, in order. */
   faults: unknown[];
   serve(options?: { readOnly?: boolean; ports?: OperatorPorts }): Promise<ServedConsole>;
   stop(): Promise<void>;
@@ -48,7 +48,7 @@ export async function startConsoleRig(): Promise<ConsoleRig> {
   };
 }
 
-/** With calls of half a day before and after that moment, for a clock that goes on, and a browser to look at them. */
+/** With calls of half a day before and after that moment, a running clock, and a browser. */
 export async function startWatchedRig(nowMs: number): Promise<[ConsoleRig, Browser]> {
   const [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
   const lastMs = nowMs + 12 * 3_600_000;
@@ -56,7 +56,7 @@ export async function startWatchedRig(nowMs: number): Promise<[ConsoleRig, Brows
   return [rig, browser];
 }
 
-/** A visitor without a browser: what a page says, with the session's cookie. */
+/** A visitor without a browser, who reads pages with the session's cookie. */
 export interface Visitor {
   base: string;
   cookie: string;
@@ -64,9 +64,9 @@ export interface Visitor {
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   page(path: string): Promise<string>;
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
-  /** Fills in the form of a page, of the row as it is there, and sends it. */
+  /** Fills in the form of a page with the current row, and submits it. */
   send(path: string, fields?: Record<string, string>): Promise<Response>;
-  /** The page to which a reply leads, or which it is. */
+  /** The page that a reply redirects to or contains. */
   follow(reply: Response): Promise<string>;
 }
 
@@ -101,7 +101,7 @@ export async function enter({ address }: ServedConsole): Promise<Visitor> {
   return visitor;
 }
 
-/** What a page says that it read. */
+/** The read cost that a page reports. */
 export function costOf(page: string): { requests: number; bytes: number } {
   const [, requests, bytes] = /data-requests="(\d+)" data-bytes="(\d+)"/.exec(page) ?? [];
   return { requests: Number(requests), bytes: Number(bytes) };

@@ -17,7 +17,7 @@ afterAll(async () => rig.stop());
 const key = { hash: 'b'.repeat(64), account: 'acme', hint: 'sk-AbCd...wXyZ' };
 
 it.each(['a\\b', 'a\tb', 'a%2Fb', 'a?b#c', '//a', '100%', 'å b'])(
-  'sends a form of the customer and of the channel %j to its own page, and to that of no other',
+  'sends a form of the customer and of the channel %j only to its own page',
   async (name) => {
     await put(rig.client, 'accounts', [{ account: name }]);
     await put(rig.client, 'channels', [
@@ -33,8 +33,8 @@ it.each(['a\\b', 'a\tb', 'a%2Fb', 'a?b#c', '//a', '100%', 'å b'])(
   },
 );
 
-describe('a form of a row that somebody else changed meanwhile', () => {
-  it('is refused for a customer, and does not switch the customer on again', async () => {
+describe('a form of a row that somebody else changed in the meantime', () => {
+  it('is rejected for a customer, and does not enable the customer again', async () => {
     const row = { account: 'watched', rpm: 10 };
     await put(rig.client, 'accounts', [{ ...row, note: 'old' }]);
     const path = 'customers/watched/edit';
@@ -47,12 +47,12 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     const refused = await late.text();
     expect(refused).toContain('someone else changed account watched in the meantime');
 
-    // Whoever goes on all the same reads what that does.
+    // Anyone who continues sees the effect first.
     const confirm = (await visitor.follow(await send(seenIn(refused)))).replaceAll(/\s+/g, ' ');
     expect(confirm).toContain('Accept calls of watched again');
   });
 
-  it('is refused for a channel, also where a typo was corrected after the other edit', async () => {
+  it('is rejected for a channel, even if a typo was corrected after the other edit', async () => {
     const channel = { id: 'typed', endpoint: 'https://a.example/v1', models: ['m'], state: true };
     await put(rig.client, 'channels', [channel]);
     const path = 'channels/typed/edit';
@@ -68,7 +68,7 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     ]);
   });
 
-  it('is refused for the plan of a customer, and does not undo the other edit', async () => {
+  it('is rejected for the plan of a customer, and does not undo the other edit', async () => {
     const plan = { level: 1, since: '2026-11-01' };
     await put(rig.client, 'accounts', [{ account: 'planned', plan }]);
     const path = 'customers/planned/edit';
@@ -87,7 +87,7 @@ describe('a form of a row that somebody else changed meanwhile', () => {
     }
   });
 
-  it('is refused for a price, at once or later; and what was carried out is not carried out again', async () => {
+  it('is rejected for a price, at once or later, and completed changes are not repeated', async () => {
     const rule = { id: 7, type: 'token-billing', models: ['m'], input: 1, output: 2 };
     await put(rig.client, 'charges', [rule]);
     const seen = seenIn(await visitor.page('charges/7'));
@@ -112,7 +112,7 @@ describe('a form of a row that somebody else changed meanwhile', () => {
 });
 
 describe('after a write', () => {
-  /** Leads a form to its result: where one was, with what changed. */
+  /** Submits a form and returns its result: the earlier page with the changes. */
   const save = async (path: string, fields: Record<string, string> = {}): Promise<string> => {
     const asked = await visitor.send(path, fields);
     const confirm = new URL(asked.headers.get('location') ?? '', visitor.base).href.slice(
@@ -134,7 +134,7 @@ describe('after a write', () => {
   const typed = { type: 'openai', endpoint: row.endpoint, models: 'm', state: 'yes' };
   const read = (table: 'channels' | 'accounts' | 'keys', id: string) => rig.ports.tables.get(table, id);
 
-  it('one is where one was, with what changed and a link to it; Undo puts it back, and Undo of that too', async () => {
+  it('the earlier page shows the change with a link; Undo reverts it, and a second Undo restores it', async () => {
     await put(rig.client, 'channels', [{ ...row, weight: 2 }]);
     const page = await save('channels/undo/edit', { ...typed, models: 'm, n', weight: '2', priority: '7' });
     expect(page).toMatch(/<h1>undo<\/h1>[^]*Saved 1 row/);
@@ -148,7 +148,7 @@ describe('after a write', () => {
     expect(await read('channels', 'undo')).toMatchObject({ priority: 7, models: ['m', 'n'] });
   });
 
-  it('a form that was opened over a list leads back to that list, and shows it behind each step', async () => {
+  it('a form that was opened over a list returns to that list, and shows it behind each step', async () => {
     await put(rig.client, 'accounts', [{ account: 'listed' }]);
     const list = 'customers?name=liste';
     const path = `customers/listed/edit?${new URLSearchParams({ list }).toString()}`;
@@ -178,7 +178,7 @@ describe('after a write', () => {
     '../keys',
     'customers/../../x',
     'keys/.%2e/\t%2e./x',
-  ])('a form ignores an address that is not a list, such as %s', async (list) => {
+  ])('a form ignores a return address that is not a list, such as %s', async (list) => {
     await put(rig.client, 'accounts', [{ account: 'placed' }]);
     const path = `customers/placed/edit?${new URLSearchParams({ list }).toString()}`;
     expect(await visitor.page(path)).not.toContain('<dialog');
@@ -194,7 +194,7 @@ describe('after a write', () => {
     },
   );
 
-  it('a customer is put back as it was, and a row that was created is deleted', async () => {
+  it('Undo restores a customer, and deletes a created row', async () => {
     await put(rig.client, 'accounts', [{ account: 'undone', rpm: 5, contact: { email: 'a@example.com' } }]);
     const page = await save('customers/undone/edit', { note: 'typo' });
     expect(await read('accounts', 'undone')).toMatchObject({ note: 'typo' });
@@ -207,7 +207,7 @@ describe('after a write', () => {
     expect(await read('channels', 'made')).toBeUndefined();
   });
 
-  it('Undo is refused once somebody changed the row, at the form and at its confirmation', async () => {
+  it('Undo is rejected once somebody changed the row, at the form and at its confirmation', async () => {
     await put(rig.client, 'accounts', [{ account: 'raced', rpm: 5 }]);
     const page = await save('customers/raced/edit', { rpm: '6' });
     const asked = await visitor.post(undoIn(page), { form_token: tokenIn(page) });
@@ -223,7 +223,7 @@ describe('after a write', () => {
     expect(await read('accounts', 'raced')).toMatchObject({ rpm: 6, note: 'theirs' });
   });
 
-  it('no Undo is offered of what somebody else overwrote at once', async () => {
+  it('no Undo is offered for a change that somebody else overwrote at once', async () => {
     const update = { kind: 'update', table: 'accounts', key: { account: 'swift' } } as const;
     const write = { ...update, attributes: { rpm: 6, note: undefined }, unchanged: { rpm: 5, note: 'old' } };
     await put(rig.client, 'accounts', [{ account: 'swift', rpm: 6, tpm: 9 }]);
@@ -235,7 +235,7 @@ describe('after a write', () => {
   it.each([
     ['leaked', { _leaked: 'now' }],
     ['was closed with its customer', { _closed: 'now' }],
-  ])('no Undo of an Undo enables a key that %s meanwhile', async (_, note) => {
+  ])('no Undo of an Undo enables a key that %s in the meantime', async (_, note) => {
     await put(rig.client, 'accounts', [{ account: 'acme' }]);
     await put(rig.client, 'keys', [{ ...key, enabled: false }]);
     const undone = await undo(await save(`keys/${key.hash}/enable`));
@@ -246,9 +246,9 @@ describe('after a write', () => {
   });
 
   it.each([
-    ['a key that was disabled', 'keys/HASH/disable', 'Disable'],
-    ['a customer that was closed', 'customers/shut/close', 'Closed shut'],
-  ])('no Undo opens %s again', async (_, path, words) => {
+    ['a disabled key', 'keys/HASH/disable', 'Disable'],
+    ['a closed customer', 'customers/shut/close', 'Closed shut'],
+  ])('no Undo enables %s again', async (_, path, words) => {
     await put(rig.client, 'accounts', [{ account: 'shut' }]);
     await put(rig.client, 'keys', [{ ...key, account: 'shut' }]);
     const page = await save(path.replace('HASH', key.hash));
@@ -256,7 +256,7 @@ describe('after a write', () => {
     expect(undoIn(page)).toBe('');
   });
 
-  it('a row in which a key stood is not kept to be put back', async () => {
+  it('a row that contained a key is not stored for Undo', async () => {
     await put(rig.client, 'channels', [{ ...row, id: 'leaky', secret: 'AIza-typed-key', secrt: 'AIza' }]);
     const page = await save('channels/leaky/edit', {
       ...typed,
@@ -267,7 +267,7 @@ describe('after a write', () => {
     expect(undoIn(page)).toBe('');
   });
 
-  it('Undo of nothing, or of what another session did, writes nothing', async () => {
+  it('Undo of an unknown change, or of another session’s change, writes nothing', async () => {
     const page = await visitor.page('keys/check');
     for (const id of ['none', '0'.repeat(32)])
       expect(await (await visitor.post(`undo/${id}`, { form_token: tokenIn(page) })).text()).toContain(
@@ -283,7 +283,7 @@ it('rotates a key, shows the new one once, and disables it', async () => {
     const confirm = await visitor.follow(await visitor.send(path, fields));
     const [, at = ''] = /<form method="post" action="(confirm\/\w+)"/.exec(confirm) ?? [];
     const reply = await visitor.post(at, { form_token: tokenIn(confirm) });
-    // The same again shows nothing of it.
+    // Repeating the request does not show the key.
     expect((await visitor.post(at, { form_token: tokenIn(confirm) })).status).toBe(404);
     return reply;
   };
@@ -294,7 +294,7 @@ it('rotates a key, shows the new one once, and disables it', async () => {
   const rotated = await done(`keys/${key.hash}/rotate`, { grace: '24' });
   const result = await visitor.follow(rotated);
   const [, made = ''] = /data-secret>(sk-[\w-]+)</.exec(result) ?? [];
-  // A link to another page would leave the key, which is shown once.
+  // A link to another page would lose the key, which is shown once.
   expect(result).toMatch(/class="skip" href="\.\/confirm\/\w+#content"/);
   expect(made).not.toBe('');
   const [, message = ''] = /<pre class="command" data-copy>([^<]*)</.exec(result) ?? [];
@@ -307,7 +307,7 @@ it('rotates a key, shows the new one once, and disables it', async () => {
   expect(await visitor.page(`keys?text=${made.slice(0, 7)}`)).toContain('>disabled<');
 });
 
-it('the page of a closed customer lists the remaining steps until they are done: pay the balance back, erase the contact', async () => {
+it('the page of a closed customer lists the remaining steps until they are done: pay back the balance, erase the contact', async () => {
   const row = { account: 'leaving', enabled: false, _closed: '2026-11-01T00:00:00Z' };
   const item = (yuan: number) => ({
     ...buildEmptyQuota({ account: 'leaving' }),
@@ -354,7 +354,7 @@ it('offers Undo for a credit: a second grant that names the first, refused if th
       }),
     );
   await setBalance(500);
-  // The function that applies grants does not run here.
+  // The function that applies grants does not run in this test.
   await put(rig.client, 'grants', [
     { account: 'mistaken', grant_id: 'g-1', amount: 500, _applied: '2026-11-01T00:00:00Z' },
   ]);
@@ -386,7 +386,7 @@ it('offers Undo for a credit: a second grant that names the first, refused if th
   expect([repeated.status, (await repeated.text()).includes('amount-error')]).toEqual([422, false]);
 });
 
-it('refuses a time of a leak that is none before the key is replaced, so that no new key is lost', async () => {
+it('rejects an invalid time of a leak before the key is replaced, so that no new key is lost', async () => {
   await put(rig.client, 'keys', [key]);
   for (const since of ['1e400', '99999w', 'tomorrow', '25:00', '']) {
     const reply = await visitor.send(`keys/${key.hash}/leaked`, { since, successor: 'yes' });
@@ -396,7 +396,7 @@ it('refuses a time of a leak that is none before the key is replaced, so that no
 });
 
 it.each(['1e400', 'Infinity', '0x1F', '1,5', '１'])(
-  'refuses %j where a number is wanted, in an account and in a price',
+  'rejects %j in a number field of an account and of a price',
   async (text) => {
     await put(rig.client, 'accounts', [{ account: 'numbers' }]);
     const rule = { id: '9', type: 'token-billing', models: 'm', input: text, output: '1' };
@@ -413,7 +413,7 @@ it.each([
   ['acme', 'acme'],
   ['Acme Inc', "'Acme Inc'"],
   ["O'Hara; $(id)", String.raw`'O'\''Hara; $(id)'`],
-])('shows commands to copy that are about the customer %j and run nothing else', async (name, word) => {
+])('shows commands to copy for the customer %j that run nothing else', async (name, word) => {
   const Item = buildEmptyQuota({ account: name });
   await rig.client.send(new PutItemCommand({ TableName: physicalNameOf('relay', 'quotas'), Item }));
   await put(rig.client, 'accounts', [{ account: name }]);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-/** Sends a form, confirms what it leads to, and returns the page that says what came of it. */
+/** Submits a form, confirms it, and returns the page with the result. */
 async function done(path: string, fields: Record<string, string> = {}): Promise<string> {
   const reply = await visitor.send(path, fields);
   expect([path, reply.status, reply.status === 303 ? '' : await reply.text()]).toEqual([path, 303, '']);
@@ -23,7 +23,7 @@ async function confirmShown(confirm: string): Promise<string> {
   return visitor.follow(await visitor.post(at, { form_token: tokenIn(confirm) }));
 }
 
-/** The fields of a form as a browser would send them, nothing typed. */
+/** The fields of a form as a browser would send them without input. */
 function fieldsIn(page: string): Record<string, string> {
   const form = /<form method="post"[^]*<\/form>/.exec(page)?.[0] ?? '';
   const text = (escaped: string) =>
@@ -45,7 +45,7 @@ function fieldsIn(page: string): Record<string, string> {
   );
 }
 
-/** Presses a button that changes entries, and returns the fields of the form that the server answers. */
+/** Presses a button that changes entries, and returns the fields of the resulting form. */
 async function pressed(path: string, fields: Record<string, string>, rows: string) {
   const reply = await visitor.send(path, { ...fields, rows });
   expect([path, rows, reply.status]).toEqual([path, rows, 200]);
@@ -81,7 +81,7 @@ describe('a key', () => {
   const hash = 'c'.repeat(64);
   const base = { hash, account: 'acme', hint: 'sk-AbCd...wXyZ', enabled: true };
 
-  it('gets a name, models, limits, a budget, an end and its right to store, and loses them again', async () => {
+  it('can be given a name, models, limits, a budget, an expiry and the right to store, and loses them again', async () => {
     await put(rig.client, 'accounts', [{ account: 'acme' }]);
     await put(rig.client, 'keys', [base]);
     const fields = {
@@ -104,14 +104,14 @@ describe('a key', () => {
     expect(kept.toSorted()).toEqual(['account', 'enabled', 'hash', 'hint']);
   });
 
-  it('that may call nothing is not opened to every model by a form that was only looked at', async () => {
+  it('without any allowed model is not opened to every model by an unchanged form', async () => {
     await put(rig.client, 'keys', [{ ...base, models: [] }]);
     const path = `keys/${hash}/edit`;
     await done(path, { ...fieldsIn(await visitor.page(path)), name: 'x' });
     expect((await row('keys', hash))?.['models']).toEqual([]);
   });
 
-  it('is refused where somebody else changed it, and names the field that is wrong', async () => {
+  it('is rejected if somebody else changed it, and an invalid field is named', async () => {
     await put(rig.client, 'keys', [base]);
     const path = `keys/${hash}/edit`;
     const seen = seenIn(await visitor.page(path));
@@ -137,7 +137,7 @@ describe('a customer', () => {
   };
   const path = 'customers/shown/edit';
 
-  it('has each change shown in words and units of the form, before it is saved and after', async () => {
+  it('shows each change in the form’s words and units, before and after saving', async () => {
     await put(rig.client, 'accounts', [row]);
     const typed = {
       'contact.name': 'Bob',
@@ -169,7 +169,7 @@ describe('a customer', () => {
     expect(confirm).not.toContain('{');
   });
 
-  it('has all wrong fields named at once, also those of later checks', async () => {
+  it('reports all invalid fields at once, including those of later checks', async () => {
     await put(rig.client, 'accounts', [row]);
     const typed = {
       rpm: '-1',
@@ -187,7 +187,7 @@ describe('a customer', () => {
     expect(fieldsIn(page)).toMatchObject(typed);
   });
 
-  it('has a pasted key masked in a long note, also where the note is cut', async () => {
+  it('masks a pasted key in a long note, even where the note is cut', async () => {
     await put(rig.client, 'accounts', [row]);
     const note = `${'x'.repeat(384)} sk-${'a'.repeat(40)}`;
     const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), note });
@@ -199,7 +199,7 @@ describe('a customer', () => {
   it.each([
     ['a later time', path, 'prices.0.from', { 'prices.0.from': 'x', 'prices.0.until': '1h' }],
     [
-      'hours of another window',
+      'the hours of another window',
       'charges-new',
       'windows.0.from',
       {
@@ -211,7 +211,7 @@ describe('a customer', () => {
         ...windowOf(1, { name: 'b', from: '10:00', to: '12:00' }),
       },
     ],
-  ])('has no right field marked because of an example: %s', async (_, form, wrong, typed) => {
+  ])('marks no valid field because of an example: %s', async (_, form, wrong, typed) => {
     await put(rig.client, 'accounts', [{ ...row, prices: [{ models: ['m'], factor: 2 }] }]);
     const reply = await visitor.send(form, { ...fieldsIn(await visitor.page(form)), ...typed });
     expect([reply.status, wrongIn(await reply.text())]).toEqual([422, new Set([wrong])]);
@@ -219,7 +219,7 @@ describe('a customer', () => {
 });
 
 describe('settings', () => {
-  it('are typed part by part, and have their default again when nothing is typed', async () => {
+  it('are entered field by field, and return to their default if left empty', async () => {
     await done('settings/limits', { 'value.account_rpm': '600', 'value.count_free': 'no' });
     expect((await row('settings', 'limits'))?.['value']).toEqual({ account_rpm: 600, count_free: false });
     const page = await visitor.page('settings/limits');
@@ -230,7 +230,7 @@ describe('settings', () => {
     expect(await wrong.text()).toContain('id="value.request_seconds-error"');
   });
 
-  it('say no key that was typed in the place of its reference', async () => {
+  it('never show a key that was entered in place of its reference', async () => {
     const secret = 'vendor-key-0123456789';
     const reply = await visitor.send('settings/alerts', {
       'value.webhook': 'https://a.example/x',
@@ -240,7 +240,7 @@ describe('settings', () => {
     expect(await reply.text()).not.toContain(secret);
   });
 
-  it('put up a notice, and take one of two back', async () => {
+  it('publish a notice, and remove one of two', async () => {
     await done('settings/notices', {
       'value.0.text': 'Maintenance on Sunday',
       'value.0.until': '2099-01-01',
@@ -289,7 +289,7 @@ describe('settings', () => {
         },
       },
     ],
-  ])('of the name %s keep their value %j in a form that was only looked at', async (name, value) => {
+  ])('with the name %s keep their value %j in an unchanged form', async (name, value) => {
     await put(rig.client, 'settings', [{ name, value }]);
     const path = `settings/${name}`;
     const confirm = await visitor.follow(await visitor.send(path, fieldsIn(await visitor.page(path))));
@@ -302,7 +302,7 @@ describe('rows of fields', () => {
   const path = 'settings/plans/1';
   const [a, b] = ['a', 'b'].map((id) => ({ id, icon: `${id}.svg`, value: 1, models: [id] }));
 
-  it('are added, moved and removed by buttons without script, and keep members that have no field', async () => {
+  it('are added, moved and removed by buttons without script, and keep attributes without a field', async () => {
     await put(rig.client, 'plans', [{ level: 1, items: [a, b] }]);
     const added = await pressed(path, fieldsIn(await visitor.page(path)), 'add items');
     const named = { ...added, 'items.2.id': 'c', 'items.2.value': '3', 'items.2.models': 'c' };
@@ -360,7 +360,7 @@ describe('rows of fields', () => {
   });
 });
 
-describe('members of maps that the store returns in another order at each step', () => {
+describe('attributes of maps that the store returns in another order at each step', () => {
   const reverse = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(reverse);
     if (typeof value !== 'object' || value === null || value instanceof Set) return value;
@@ -451,7 +451,7 @@ describe('members of maps that the store returns in another order at each step',
     ],
     [
       'settings',
-      // No channel serves their models, so each has a warning.
+      // No channel serves their models, so each row has a warning.
       { name: 'aliases', value: { fast: { on_context_length: true, models: ['a'] }, able: ['b'] } },
       ['settings/aliases', { 'value.0.models': 'c' }],
       { value: { fast: { on_context_length: true, models: ['a'] }, able: ['c'] } },
@@ -497,7 +497,7 @@ describe('members of maps that the store returns in another order at each step',
   );
 });
 
-it('makes a plan with two entries, takes one out, keeps what has no field, and deletes it', async () => {
+it('creates a plan with two entries, removes one, keeps attributes without a field, and deletes the plan', async () => {
   const entry = (index: number, id: string, value: string) => ({
     [`items.${index}.id`]: id,
     [`items.${index}.value`]: value,
@@ -525,7 +525,7 @@ it('makes a plan with two entries, takes one out, keeps what has no field, and d
     expect((await visitor.post(unknown, { form_token, value: 'x', price: '1' })).status).toBe(404);
 });
 
-it('edits a plan of many entries, and says of too many that the command line takes them', async () => {
+it('edits a plan with many entries, and refers to the command line if there are too many', async () => {
   const items = Array.from({ length: 120 }, (_, at) => ({ id: `e${at}`, value: 5, models: ['a'] }));
   await put(rig.client, 'plans', [{ level: 3, price: 30, items }]);
   const page = fieldsIn(await visitor.page('settings/plans/3'));
@@ -595,7 +595,7 @@ describe('prices of customers', () => {
     { models: ['*'], factor: 0.8 },
   ];
 
-  it('rise for a group from a date: a new price goes above the old one, which keeps members that have no field', async () => {
+  it('rise for a group from a date: a new price goes above the old one, which keeps attributes without a field', async () => {
     await put(rig.client, 'settings', [{ name: 'price_groups', value: { gold, iron: [gold[1]] } }]);
     const prices = (await visitor.page('charges')).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
     expect(prices).toMatch(/gold m ¥2 input, ¥8 output .*gold \* standard price × 0\.8 .*iron/);
@@ -652,7 +652,7 @@ describe('prices of customers', () => {
     expect(await confirmed('charges/78', { output: '2' })).toMatch(/¥1\.00 per call ¥2\.00 per call/);
   });
 
-  it('are fields on the form of one customer, too', async () => {
+  it('are also fields on the form of one customer', async () => {
     await put(rig.client, 'accounts', [{ account: 'priced', prices: [gold[1]] }]);
     const form = 'customers/priced/edit';
     const added = await pressed(form, fieldsIn(await visitor.page(form)), 'add prices');
@@ -703,14 +703,14 @@ describe('a vendor’s price list', () => {
       input: 0.0044,
       output: 0.011,
     });
-    // Another tab that had reviewed the same list.
+    // Another tab reviewed the same list earlier.
     expect(await confirmShown(await visitor.follow(other))).toContain('role="alert"');
     expect(rules).toHaveLength(12);
     const next = await read(`${csv.split('\n')[0]}\nlisted-next;1;2;;`);
     expect(next).toMatchObject({ vendor: 'volc', 'columns.input': '输入', per: '1000000' });
   });
 
-  it('needs a rate if it is in dollars, and refuses one if it is in yuan', async () => {
+  it('requires a rate if it is in dollars, and rejects one if it is in yuan', async () => {
     const fields = await read('Model,Input,Output\nlisted-usd,1,2');
     const sent = { ...fields, vendor: 'other' };
     expect(fields['currency']).toBe('usd');
@@ -736,12 +736,12 @@ describe('a vendor’s price list', () => {
     [`a,b\n${','.repeat(5)}\0`, /id="csv-mark"/],
     [`${'a,'.repeat(200)}\n1`, /id="csv-mark"/],
     ['{', /in this file|not valid|US dollars/],
-  ])('is refused at its field if it is invalid: %j', async (text, said) => {
+  ])('is rejected at its field if it is invalid: %j', async (text, said) => {
     const reply = await visitor.send(path, { csv: text, rows: 'read csv' });
     expect(await reply.text()).toMatch(said);
   });
 
-  it('skips a formula, refuses a line that is cut off, and escapes markup', async () => {
+  it('skips a formula, rejects a truncated line, and escapes markup', async () => {
     const fields = await read(
       `Model,Input,Output,Currency\n=cmd()|x,1,2,¥\n<img src=x>,1,2,¥\nlisted-ok,1,2,¥`,
     );
@@ -756,7 +756,7 @@ describe('a vendor’s price list', () => {
   });
 });
 
-it('shows none of these forms in a console that only reads', async () => {
+it('offers none of these forms in a read-only console', async () => {
   const reader = await enter(await rig.serve({ readOnly: true }));
   expect(await reader.page('settings')).not.toMatch(/href="settings\/|<form method="post"/);
   for (const path of [
@@ -768,7 +768,7 @@ it('shows none of these forms in a console that only reads', async () => {
     expect((await reader.get(path)).status).toBe(403);
 });
 
-it('makes a batch of codes whose file is in one answer alone, lists it, and revokes it', async () => {
+it('creates a batch of codes whose file is only in one answer, lists it, and revokes it', async () => {
   const page = await done('customers-codes-new', {
     count: '3',
     amount: '10',
@@ -798,7 +798,7 @@ it('makes a batch of codes whose file is in one answer alone, lists it, and revo
 });
 
 describe('a channel', () => {
-  it('is made with the fields of its type, the names at the upstream and what calls cost', async () => {
+  it('is created with the fields of its type, the names at the upstream and the costs of calls', async () => {
     const page = await visitor.page('channels-new?type=azure');
     expect(page).toContain('name="api_version"');
     expect(await visitor.page('channels-new')).not.toContain('name="api_version"');
@@ -835,7 +835,7 @@ describe('a channel', () => {
     ]);
   });
 
-  it('names its secret by the name under which it is stored, on a stack that has a store', async () => {
+  it('refers to its secret by the stored name, on a stack with a secret store', async () => {
     const target = { ...rig.ports.target, local: false };
     const other = await enter(await rig.serve({ ports: { ...rig.ports, target } }));
     const base = { id: 'named', type: 'openai', endpoint: 'https://a.example/v1', models: 'm', state: 'on' };
@@ -852,7 +852,7 @@ describe('CSV', () => {
   const area = async (path: string) => fieldsIn(await visitor.page(path))['csv'] ?? '';
   const hashes = ['e', 'f'].map((sign) => sign.repeat(64));
 
-  it('disables one key and limits another at once, after a preview, and leaves what has no line', async () => {
+  it('disables one key and limits another at once, after a preview, and leaves rows without a line unchanged', async () => {
     await put(rig.client, 'accounts', [{ account: 'bulk' }]);
     await put(
       rig.client,
@@ -893,7 +893,7 @@ describe('CSV', () => {
     expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('because it leaked')]);
   });
 
-  it('makes a customer and changes another, and asks before it refuses the calls of one', async () => {
+  it('creates a customer and changes another, and asks before it disables one', async () => {
     const csv = 'account,note,rpm,enabled\nbulk,=SUM(1),5,\nbulk-new,made,,no';
     expect(await done('customers-csv', { csv })).toContain('Saved 2 rows');
     const rows = await rig.ports.tables.scan('accounts');
@@ -913,7 +913,7 @@ describe('CSV', () => {
     expect(await same.text()).toContain('no row has changed');
   });
 
-  it('creates customers with credits and keys by a sheet, once, and shows the keys in the answer alone', async () => {
+  it('creates customers with credits and keys from a sheet, once, and shows the keys only in that answer', async () => {
     const page = await visitor.page('customers-sheet');
     expect(fieldsIn(page)['csv']).toMatch(/^account,note,/);
     const csv =
@@ -943,13 +943,13 @@ describe('CSV', () => {
       String(account).startsWith('sheet-'),
     );
     expect(rows).toHaveLength(2);
-    // Another tab that had reviewed the same sheet.
+    // Another tab reviewed the same sheet earlier.
     expect(await confirmShown(await visitor.follow(second))).toContain('no row has changed');
     const again = await visitor.send('customers-sheet', { csv });
     expect(await again.text()).toContain('no row has changed');
   });
 
-  it('reads the rows of its page once when a sheet is refused', async () => {
+  it('reads the rows of its page once if a sheet is rejected', async () => {
     const counted = async (work: Promise<unknown>): Promise<number> => {
       const before = rig.ports.traffic().requests;
       await work;
@@ -973,7 +973,7 @@ describe('CSV', () => {
     ]);
   });
 
-  it('shows as many rows as a form may send back, whatever they are written in', async () => {
+  it('shows at most as many rows as a form may send back, in any script', async () => {
     const accounts = Array.from({ length: 40 }, (_, at) => ({
       account: `wide-${at}`,
       note: '客'.repeat(1000),
@@ -986,7 +986,7 @@ describe('CSV', () => {
     expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('no row has changed')]);
   });
 
-  it('leaves a text of several lines as it is, in a sheet as in a form', async () => {
+  it('keeps multi-line text unchanged, in a sheet and in a form', async () => {
     const note = 'first\nsecond\u202e, \\u202e';
     await put(rig.client, 'accounts', [{ account: 'lines', note, rpm: 5 }]);
     const csv = await area('customers-csv?text=lines');
@@ -1001,7 +1001,7 @@ describe('CSV', () => {
     expect(await visitor.page(edit)).toMatch(/<textarea[^>]*name="note"/);
   });
 
-  it('reprices by the million, with the comparison of the last days, and refuses all where one is wrong', async () => {
+  it('changes prices per million tokens, with the effect on the last days, and rejects all if one is invalid', async () => {
     const rule = { type: 'token-billing', models: ['x'], input: 0.001, output: 0.002 };
     await put(rig.client, 'charges', [
       { ...rule, id: 41, cached_input: 0.0005 },
@@ -1040,7 +1040,7 @@ describe('CSV', () => {
   });
 });
 
-describe('ticked rows of a list', () => {
+describe('selected rows of a list', () => {
   const ticks = (...keys: string[]) => Object.fromEntries(keys.map((key) => [`row:${key}`, 'yes']));
 
   it('are credited once, limited and disabled, after a preview', async () => {
@@ -1105,13 +1105,13 @@ describe('ticked rows of a list', () => {
     [{ ...ticks('tick-b'), action: 'toString', value: '5' }, 'choose what to do'],
     [{ ...ticks('tick-b'), action: 'rpm', value: 'many' }, 'rpm: found'],
     [{ ...ticks('tick-b'), action: 'credit', value: '' }, 'amount'],
-  ])('%j are refused: %s', async (fields, words) => {
+  ])('%j are rejected: %s', async (fields, words) => {
     const reply = await visitor.send('customers-selected', { id: 'x', ...fields });
     expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining(words)]);
   });
 });
 
-it('reprices one model of a shared rule by its name, at once or later, and the others keep theirs', async () => {
+it('changes the price of one model of a shared rule by its name, at once or later, and the others keep theirs', async () => {
   const rule = { id: 51, type: 'token-billing', models: ['big/one', 'small'], input: 0.001, output: 0.002 };
   await put(rig.client, 'charges', [rule]);
   expect(await visitor.page('charges')).toContain('href="charges/model/big%2Fone"');
@@ -1142,7 +1142,7 @@ describe('an invoice', () => {
     bought_calls: 1,
   };
 
-  it('stands beside what calls of its channel cost, the largest difference first, for whoever may look', async () => {
+  it('is compared with the costs of its channel’s calls, the largest difference first, for every role', async () => {
     await put(rig.client, 'daily', [day, other]);
     const reader = await enter(await rig.serve({ readOnly: true }));
     await put(rig.client, 'channels', [{ id: 'vendor', endpoint: 'https://a.example', models: ['m-1'] }]);
@@ -1155,7 +1155,7 @@ describe('an invoice', () => {
     expect(text).toMatch(
       /m-2 0 − ¥1,000\.50 ¥1,000\.50 − the invoice m-1 2 ¥2\.00 ¥3\.00 ¥1\.00 50\.0 m-3 1 ¥0\.50 − −¥0\.50 −100\.0 the relay/,
     );
-    // What was typed is there for another rate.
+    // The entered text is kept for another rate.
     expect(fieldsIn(await (await reader.send(path, { ...given, rate: '7.2' })).text())).toMatchObject({
       ...given,
       rate: '7.2',
@@ -1176,7 +1176,7 @@ describe('an invoice', () => {
     ['month', 'use a month', { month: '2026-13' }],
     ['month', 'use a month', { month: '' }],
     ['month', 'is in the future', { month: soon }],
-  ])('says at the field %s: %s', async (field, words, changed) => {
+  ])('reports at the field %s: %s', async (field, words, changed) => {
     const reply = await visitor.send(path, { ...given, ...changed });
     const page = await reply.text();
     expect(reply.status).toBe(422);
@@ -1184,10 +1184,10 @@ describe('an invoice', () => {
     expect(/class="error"[^>]*>([^<]*)/.exec(page)?.[1]).toContain(words);
   });
 
-  it('of an unknown channel, and one that is too large, is refused', async () => {
+  it('of an unknown channel, and one that is too large, is rejected', async () => {
     const reply = await visitor.send('channels/nobody/invoice', given);
     expect([reply.status, await reply.text()]).toEqual([422, expect.stringContaining('no channel nobody')]);
-    // Letters and digits: to encode 10 MB of other signs holds this process for longer than an idle connection lives.
+    // Letters and digits: encoding 10 MB of other characters blocks this process for longer than an idle connection lasts.
     const large = await visitor.send(path, { ...given, csv: 'a1'.repeat(5_000_000) });
     expect([large.status, await large.text()]).toEqual([413, expect.stringContaining('256 KB')]);
     expect(rig.faults).toEqual([]);

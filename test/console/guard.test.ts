@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-/** A request with any Host, which fetch does not let one choose. */
+/** A request with any Host header, which fetch does not allow. */
 function rawRequest(path: string, headers: Record<string, string>, method = 'GET'): Promise<number> {
   const { hostname, port } = new URL(visitor.base);
   return new Promise((resolve, reject) => {
@@ -36,7 +36,7 @@ const formToken = async (): Promise<string> => tokenIn(await visitor.page('custo
 const grantFields = { amount: '5', reason: 'test', id: 'g-1' };
 
 describe('the session of a console', () => {
-  it('lets in who has the address once: the second browser is refused, and learns of no page', async () => {
+  it('admits one browser with the address: a second one is rejected, and learns about no page', async () => {
     const second = await fetch(address, { redirect: 'manual' });
     expect(second.status).toBe(403);
     expect(second.headers.get('set-cookie')).toBeNull();
@@ -44,7 +44,7 @@ describe('the session of a console', () => {
       expect((await fetch(visitor.base + path)).status).toBe(403);
   });
 
-  it('gives a cookie that scripts and other sites do not get, on a path that only this session knows', async () => {
+  it('sets a cookie that scripts and other sites cannot read, on a path that only this session knows', async () => {
     const served = await rig.serve();
     const reply = await fetch(served.address, { redirect: 'manual' });
     const path = reply.headers.get('location');
@@ -55,7 +55,7 @@ describe('the session of a console', () => {
     expect(reply.headers.get('location')).not.toContain(new URL(served.address).searchParams.get('token'));
   });
 
-  it('takes a token for a minute, and a cookie for 30 minutes after the last request', () => {
+  it('accepts a token for a minute, and a cookie for 30 minutes after the last request', () => {
     const clock = { ms: 0 };
     const make = () =>
       new Session(
@@ -87,7 +87,7 @@ describe('the session of a console', () => {
 });
 
 describe('a request to the console', () => {
-  it('with the name of another host is refused, with and without the cookie', async () => {
+  it('with the name of another host is rejected, with and without the cookie', async () => {
     const { pathname } = new URL(visitor.base);
     const { cookie } = visitor;
     for (const host of ['evil.example', `evil.example:${new URL(visitor.base).port}`, '127.0.0.1:1'])
@@ -96,7 +96,7 @@ describe('a request to the console', () => {
     expect(await rawRequest(`/enter?token=${token}`, { host: 'evil.example' })).toBe(403);
   });
 
-  it('that writes is refused from another site, without Origin, and without the token of this session', async () => {
+  it('that writes is rejected from another site, without Origin, and without the token of this session', async () => {
     const form = { ...grantFields, form_token: await formToken() };
     const path = 'customers/acme/grant';
     const headers: Record<string, string>[] = [
@@ -115,7 +115,7 @@ describe('a request to the console', () => {
     expect((await visitor.post(path, form)).status).toBe(303);
   });
 
-  it('that no browser sends is refused, and is no fault of the console', async () => {
+  it('that no browser sends is rejected, without an error of the console', async () => {
     const { cookie, base } = visitor;
     const { host, pathname } = new URL(base);
     expect(await rawRequest(pathname, { host: `a@${host}`, cookie })).toBe(400);
@@ -123,7 +123,7 @@ describe('a request to the console', () => {
     expect(rig.faults).toEqual([]);
   });
 
-  it('that is huge is refused, as is a form of another kind', async () => {
+  it('that is huge is rejected, and so is a form of another type', async () => {
     const form_token = await formToken();
     const large = { amount: '1', note: 'x'.repeat(400_000), form_token };
     expect((await visitor.post('customers/acme/grant', large)).status).toBe(413);
@@ -138,7 +138,7 @@ describe('a request to the console', () => {
     expect(json.status).toBe(400);
   });
 
-  it('that asks for a file gets only what pages load', async () => {
+  it('for a file gets only files that pages load', async () => {
     const page = await visitor.page('');
     const [, style = ''] = /href="(static\/[^"]+\.css)"/.exec(page) ?? [];
     const reply = await visitor.get(style);
@@ -157,7 +157,7 @@ describe('a request to the console', () => {
       );
   });
 
-  it('is answered with headers that let nothing in, frame it or keep it', async () => {
+  it('is answered with headers that forbid foreign content, framing and caching', async () => {
     for (const path of ['', 'nowhere', 'customers/none', 'static/none.js']) {
       const { headers } = await visitor.get(path);
       expect(headers.get('content-security-policy')).toMatch(
@@ -170,7 +170,7 @@ describe('a request to the console', () => {
     }
   });
 
-  it('never leads to another place: every redirect stays below the base', async () => {
+  it('never redirects outside the base path', async () => {
     const form = { ...grantFields, id: 'g-2', form_token: await formToken() };
     const reply = await visitor.post('customers/acme/grant?back=https://evil.example', form);
     const base = new URL(visitor.base).pathname;
@@ -191,8 +191,8 @@ describe('a request to the console', () => {
   });
 });
 
-describe('a page that is watched', () => {
-  it('is for this session and host alone, blocks no other page, and ends with the console', async () => {
+describe('a live page', () => {
+  it('is only for this session and host, blocks no other page, and ends with the console', async () => {
     const served = await rig.serve({ readOnly: true });
     const one = await enter(served);
     const path = watchedBy(await one.page('')).replace('live?hours=1', 'requests/live?live=on');
@@ -204,7 +204,7 @@ describe('a page that is watched', () => {
     expect(reply.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
     expect(reply.headers.get('content-security-policy')).toMatch(/^default-src 'none'/);
     const reader = reply.body!.getReader();
-    // This rig has tables and no log.
+    // This rig has tables but no log.
     const { value } = await reader.read();
     expect(new TextDecoder().decode(value)).toContain('the log groups of this relay are unknown');
     expect(await one.page('customers')).toContain('acme');
@@ -215,7 +215,7 @@ describe('a page that is watched', () => {
   });
 });
 
-it('watches three pages and no more, and one more when a browser has left', async () => {
+it('streams at most three live pages, and another one once a browser has left', async () => {
   const one = await enter(await rig.serve({ readOnly: true }));
   const path = watchedBy(await one.page(''));
   const replies = await Promise.all([one.get(path), one.get(path), one.get(path)]);
@@ -224,7 +224,7 @@ it('watches three pages and no more, and one more when a browser has left', asyn
   await expect.poll(async () => (await one.get(path)).status).toBe(200);
 });
 
-it('takes a whole key out of the address of a search, and finds it by its hint', async () => {
+it('removes a full key from the address of a search, and finds it by its hint', async () => {
   const secret = `sk-${'Q'.repeat(44)}wXyZ`;
   await put(rig.client, 'keys', [{ hash: 'c'.repeat(64), account: 'acme', hint: 'sk-QQQQ...wXyZ' }]);
   const one = await enter(await rig.serve({ readOnly: true }));
@@ -235,8 +235,8 @@ it('takes a whole key out of the address of a search, and finds it by its hint',
   }
 });
 
-describe('a page that goes wrong', () => {
-  it('says so without a stack, and tells the process what it was', async () => {
+describe('a page that fails', () => {
+  it('reports the failure without a stack trace, and logs the error in the process', async () => {
     const tables = async () => {
       throw new Error('inner words with sk-secret-of-nobody');
     };
@@ -251,7 +251,7 @@ describe('a page that goes wrong', () => {
   });
 });
 
-it('is a function of a request and an identity: two identities do not see each other’s plans', async () => {
+it('depends only on a request and an identity: two identities do not see each other’s plans', async () => {
   const options = { hosts: ['console.example'], base: '/', where: 'relay' };
   const handle = createConsole({ ports: rig.ports, options, onFault: (error) => rig.faults.push(error) });
   const li = { name: 'li', formToken: 'a'.repeat(64), role: 'operator' as const };
@@ -266,7 +266,7 @@ it('is a function of a request and an identity: two identities do not see each o
   expect((await handle(new Request(at(path), { headers }), wei)).status).toBe(404);
 });
 
-it('says that its port is in use, or is none, without a word of a bug', async () => {
+it('reports a used or invalid port as an ordinary error', async () => {
   const words = { readOnly: true, where: 'relay', name: 'li', onFault: () => undefined };
   const taken = Number(new URL(address).port);
   for (const [port, why] of [
@@ -279,7 +279,7 @@ it('says that its port is in use, or is none, without a word of a bug', async ()
     });
 });
 
-it('starts as a command that says one address, serves it, and ends with Ctrl-C', async () => {
+it('starts as a command that prints one address, serves it, and exits at Ctrl-C', async () => {
   const program = new URL('../../infra/ops/cli/main.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [program, 'console', '--json', '--read-only'], {
     env: { PATH: process.env['PATH'] ?? '', AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint },
@@ -304,7 +304,7 @@ describe('the console of npm start', () => {
   const start = (kept: string) => new Session({ clock, random }, { name: 'local', role: 'operator' }, kept);
   const visit = (cookie: string) => new Request('http://127.0.0.1/', { headers: { cookie } });
 
-  it('has the same address, session and forms after a restart, and those of no other secret', () => {
+  it('keeps its address, session and forms after a restart, but not with another secret', () => {
     const [first, restarted, other] = ['a', 'a', 'b'].map((each) => start(each.repeat(64)));
     const cookie = first?.exchange('a'.repeat(64))?.split(';')[0] ?? '';
     expect(first?.exchange('a'.repeat(64))).toContain(cookie);
@@ -317,7 +317,7 @@ describe('the console of npm start', () => {
   });
 });
 
-it('finds a customer by its whole name at once, and by a part of it page by page, however many there are', async () => {
+it('finds a customer by its full name at once, and by a part of it page by page, however many there are', async () => {
   const names = Array.from({ length: 12 }, (_, at) => `2026${String(at).padStart(4, '0')}`);
   const note = 'x'.repeat(300_000);
   await put(

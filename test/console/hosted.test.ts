@@ -1,4 +1,4 @@
-/** The console that is deployed: who comes in, what each role may, and what is put down; against an issuer that signs what a test says. */
+/** The deployed console: logins, the rights of each role, and the history, with an issuer that signs whatever a test wants. */
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { requestOf, type UrlEvent } from '../../infra/ops/console/hosted/event.ts';
@@ -47,7 +47,7 @@ let tokenOf: IssuerOptions['tokenOf'];
 let answer: ReturnType<typeof createHostedConsole>;
 const refused: unknown[] = [];
 
-/** Of the same tables, with the rights of the deployed function; nobody waits. */
+/** A console on the same tables, with the rights of the deployed function and without waiting. */
 async function openConsole(
   changed: (consoles: ConsoleStore) => ConsoleStore = (each) => each,
   supportRefundYuanADay = given.supportRefundYuanADay,
@@ -97,7 +97,7 @@ afterAll(async () => {
   await rig.stop();
 });
 
-/** A browser: keeps cookies, opens pages, follows nothing by itself. */
+/** A browser that keeps cookies and opens pages, but follows no redirect by itself. */
 class Browser {
   cookies = new Map<string, string>();
 
@@ -124,7 +124,7 @@ class Browser {
     });
   }
 
-  /** To the issuer and back; returns the address that the issuer leads to. */
+  /** Goes to the issuer; returns the address that the issuer redirects to. */
   async begin(name: string, to = ''): Promise<string> {
     const reply = await this.open(`login?to=${encodeURIComponent(to)}`);
     const chosen = `${reply.headers.get('location')}&as=${name}`;
@@ -136,7 +136,7 @@ class Browser {
     return this.open(await this.begin(name, to));
   }
 
-  /** Fills in a form, sends it, and confirms what is shown. */
+  /** Fills in a form, submits it, and confirms the preview. */
   async carryOut(at: string, fields: Record<string, string>): Promise<Response> {
     const confirm = await this.proposed(at, fields);
     return this.post(confirm.at, confirm.fields);
@@ -159,11 +159,11 @@ async function loggedIn(name: Name): Promise<Browser> {
 }
 
 describe('a login', () => {
-  it('is of nobody whom the issuer does not know', async () => {
+  it('fails for a person whom the issuer does not know', async () => {
     expect(await new Browser().begin('constructor')).toBe('');
   });
 
-  it('leads back to the page that was asked for, with a cookie that scripts do not get', async () => {
+  it('returns to the requested page, with a cookie that scripts cannot read', async () => {
     const browser = new Browser();
     const first = await browser.open('customers?order=spent');
     expect(first.headers.get('location')).toBe('/console/login?to=customers%3Forder%3Dspent');
@@ -186,7 +186,7 @@ describe('a login', () => {
     'login',
     'callback?code=x',
     '\r\nset-cookie: a=b',
-  ])('never leads away from the console: %j', async (to) => {
+  ])('never redirects away from the console: %j', async (to) => {
     const reply = await new Browser().login('olga', to);
     const location = new URL(reply.headers.get('location') ?? '', origin);
     expect(location.href).toMatch(new RegExp(`^${origin}/console/(?!login|callback)`));
@@ -194,7 +194,7 @@ describe('a login', () => {
   });
 
   it.each(['liar', 'worded', 'titled'] as const)(
-    'gives nobody a role by an address that is not verified, or by a group named like one: %s',
+    'assigns no role by an unverified address, or by a group named like a role: %s',
     async (name) => {
       const browser = new Browser();
       const reply = await browser.login(name);
@@ -203,7 +203,7 @@ describe('a login', () => {
     },
   );
 
-  it('asks an issuer that does not answer once in 15 seconds, however many come', async () => {
+  it('calls an unresponsive issuer only once in 15 seconds, however many logins start', async () => {
     let [nowMs, asked] = [0, 0];
     const down = { issuer: 'http://127.0.0.1:1', clientId: 'relay', clientSecret: 'env:SECRET' };
     const login = createOidcLogin({
@@ -221,7 +221,7 @@ describe('a login', () => {
     expect(asked).toBe(2);
   });
 
-  it('keeps a cookie that browsers take, however long the address is that was asked for', async () => {
+  it('sets a cookie that browsers accept, however long the requested address is', async () => {
     for (const to of ['\u6f22'.repeat(900), 'x'.repeat(8_000)]) {
       const browser = new Browser();
       await browser.begin('vera', to);
@@ -229,7 +229,7 @@ describe('a login', () => {
     }
   });
 
-  it('makes a session of its own, whatever cookie was there, and ends the one before', async () => {
+  it('creates a new session whatever cookie existed, and ends the previous one', async () => {
     const browser = await loggedIn('olga');
     const before = browser.cookies.get('relay-console') ?? '';
     await browser.login('olga');
@@ -245,7 +245,7 @@ describe('a login', () => {
     expect(victim.cookies.get('relay-console')).not.toBe(planted);
   });
 
-  it('is not taken from another browser, a second time, or without its state', async () => {
+  it('is rejected from another browser, a second time, or without its state', async () => {
     const attacker = new Browser();
     const callback = await attacker.begin('sam');
     const victim = new Browser();
@@ -263,7 +263,7 @@ describe('a login', () => {
       expect((await new Browser().open(bare)).status).toBe(400);
   });
 
-  it('is taken once, even of an issuer that takes its codes twice', async () => {
+  it('is accepted once, even if the issuer accepts its codes twice', async () => {
     const browser = new Browser();
     const callback = await browser.begin('olga');
     const state = new URL(callback).searchParams.get('state') ?? '';
@@ -275,19 +275,22 @@ describe('a login', () => {
   });
 
   it.each<[string, NonNullable<IssuerOptions['tokenOf']>]>([
-    ['of another client', (claims, signed) => signed({ ...claims, aud: 'another' })],
+    ['for another client', (claims, signed) => signed({ ...claims, aud: 'another' })],
     ['of another issuer', (claims, signed) => signed({ ...claims, iss: 'https://evil.example' })],
-    ['that is over', (claims, signed) => signed({ ...claims, exp: claims.iat - 120 })],
+    ['that has expired', (claims, signed) => signed({ ...claims, exp: claims.iat - 120 })],
     ['of another login', (claims, signed) => signed({ ...claims, nonce: 'x' })],
     ['without a login', (claims, signed) => signed({ ...claims, nonce: undefined })],
     ['without a signature', (claims) => unsigned({ alg: 'none' }, claims)],
     [
-      'with a signature of nobody',
+      'with an unknown signature',
       (claims, signed) => `${signed(claims).split('.').slice(0, 2).join('.')}.AAAA`,
     ],
-    ['signed by a key that is none', (claims, signed) => signed(claims, { alg: 'HS256', kid: 'local' })],
-    ['of a key that the issuer has not', (claims, signed) => signed(claims, { alg: 'RS256', kid: 'other' })],
-  ])('is refused with a token %s', async (_, made) => {
+    ['signed by an invalid key', (claims, signed) => signed(claims, { alg: 'HS256', kid: 'local' })],
+    [
+      'signed by a key that the issuer lacks',
+      (claims, signed) => signed(claims, { alg: 'RS256', kid: 'other' }),
+    ],
+  ])('is rejected with a token %s', async (_, made) => {
     tokenOf = made;
     try {
       const browser = new Browser();
@@ -305,7 +308,7 @@ const unsigned = (header: object, claims: object): string =>
 describe('a session', () => {
   const cookieOf = (browser: Browser): string => browser.cookies.get('relay-console') ?? '';
 
-  it('is asked for by every page, and nothing of a page is said without', async () => {
+  it('is required by every page, and no page reveals anything without it', async () => {
     const browser = new Browser();
     for (const path of ['', 'customers', 'nowhere', 'static/none.js', 'requests/live']) {
       const reply = await browser.open(path);
@@ -318,7 +321,7 @@ describe('a session', () => {
     }
   });
 
-  it('ends with the button, for whoever has its cookie', async () => {
+  it('ends with the logout button, also for copies of its cookie', async () => {
     const browser = await loggedIn('olga');
     const stolen = new Browser();
     stolen.cookies = new Map(browser.cookies);
@@ -328,7 +331,7 @@ describe('a session', () => {
     expect((await stolen.open('customers')).status).toBe(303);
   });
 
-  it('is over at once when it is revoked, for one person or for all; the next login is good', async () => {
+  it('ends at once when it is revoked, for one person or for all, and the next login works', async () => {
     const [olga, sam] = [await loggedIn('olga'), await loggedIn('sam')];
     await rig.ports.consoles.revoke('Olga@Example.com');
     expect([(await olga.open('customers')).status, (await sam.open('customers')).status]).toEqual([303, 200]);
@@ -339,7 +342,7 @@ describe('a session', () => {
     expect((await (await loggedIn('sam')).open('customers')).status).toBe(200);
   });
 
-  it('is revoked by the command line, where the history is read, too', async () => {
+  it('can be revoked by the command line, which also shows the history', async () => {
     const ops = (...words: string[]) =>
       runOps(['console', ...words], { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint });
     const olga = await loggedIn('olga');
@@ -387,7 +390,7 @@ describe('a session', () => {
     expect(await consoles.session(busy)).toBeUndefined();
   });
 
-  it('has the role that the deployment gives its person now, not the one of its login', async () => {
+  it('has the current role of its person in the deployment, not the one at its login', async () => {
     const browser = await loggedIn('olga');
     const before = answer;
     const former = given.roles.operator;
@@ -401,7 +404,7 @@ describe('a session', () => {
     }
   });
 
-  it('is stored as a hash alone', async () => {
+  it('is stored only as a hash', async () => {
     const browser = await loggedIn('olga');
     const rows = await rig.ports.tables.scan('runtime');
     expect(rows.some(({ id }) => String(id).startsWith('console-session#'))).toBe(true);
@@ -411,7 +414,7 @@ describe('a session', () => {
 });
 
 describe('a request', () => {
-  it('to watch a page is refused after 30 in five minutes, for each person, whatever session they have', async () => {
+  it('for a live page is rejected after 30 in five minutes, for each person, across sessions', async () => {
     const watched = async (browser: Browser, live: string) => {
       const reply = await browser.open(live, { headers: { 'sec-fetch-dest': 'empty' } });
       await reply.body?.cancel();
@@ -421,14 +424,14 @@ describe('a request', () => {
     const [sam, again, vera] = [await loggedIn('sam'), await loggedIn('sam'), await loggedIn('vera')];
     const [live, other] = [await pageOf(sam), await pageOf(again)];
     const many = await Array.fromAsync({ length: 31 }, () => watched(sam, live));
-    // A border of five minutes may lie between them.
+    // A boundary of five minutes may fall between them.
     const more = await Array.fromAsync({ length: 31 }, () => watched(again, other));
     expect([...many, ...more].filter((status) => status === 200).length).toBeLessThanOrEqual(60);
     expect(more).toContain(503);
     expect(await watched(vera, await pageOf(vera))).toBe(200);
   });
 
-  it('is of this browser and site: forms of others, and without the token of this session, write nothing', async () => {
+  it('writes only from this browser and site: forms of others, or without the token of this session, are rejected', async () => {
     const [olga, other] = [await loggedIn('olga'), await loggedIn('olga')];
     const at = 'customers/acme/grant';
     const form_token = tokenIn(await olga.page(at));
@@ -446,7 +449,7 @@ describe('a request', () => {
     expect((await olga.post(at, form)).status).toBe(303);
   });
 
-  it('of a script, from a customers’ page of the same host, gets no page', async () => {
+  it('of a script on a customers’ page of the same host gets no page', async () => {
     const browser = await loggedIn('olga');
     for (const dest of ['empty', 'iframe', 'script', ''])
       for (const path of ['', 'customers', 'customers/acme/grant'])
@@ -456,7 +459,7 @@ describe('a request', () => {
     expect(headers.get('content-security-policy')).not.toMatch(/unsafe|http|\*/);
   });
 
-  it('of a script gets the parts of a page alone, and a stream by the address that its page has', async () => {
+  it('of a script gets only parts of a page, and a stream only by the address in its page', async () => {
     const [browser, other] = [await loggedIn('vera'), await loggedIn('vera')];
     const live = watchedBy(await browser.page(''));
     const [, style = ''] = /href="(static\/[^"]*)"/.exec(await browser.page('')) ?? [];
@@ -489,7 +492,7 @@ describe('an event', () => {
   const own = { local: false, originSecrets: ['old', 'secret'], publicHost: 'llm.example.com' };
   const statusOf = (made: Request | Response): number => (made instanceof Response ? made.status : 0);
 
-  it('of the function itself is answered through the distribution alone, and to its own host', () => {
+  it('of the function is answered only through the distribution, and only for its own host', () => {
     const statuses = [
       requestOf(event({ 'x-relay-origin': 'guess' }), own),
       requestOf(event({ 'x-relay-origin': '' }), own),
@@ -526,11 +529,11 @@ interface Registered {
   path: string;
   needed: Role;
   isForm: boolean;
-  /** No page leads to it by GET. */
+  /** No page links to it by GET. */
   isPosted?: true;
 }
 
-/** Every address that a page registers. A new page is among them. */
+/** Every address that a page registers, including those of new pages. */
 function registered(): Registered[] {
   const all: Registered[] = [];
   const read = (path: string) => void all.push({ path, needed: 'viewer', isForm: false });
@@ -549,7 +552,7 @@ function registered(): Registered[] {
 describe('a role', () => {
   const names = { viewer: 'vera', support: 'sam', operator: 'olga' } as const;
 
-  it.each(roles)('%s gets every address that is registered for it, and no other', async (role) => {
+  it.each(roles)('%s can open exactly the addresses that are registered for it', async (role) => {
     const browser = await loggedIn(names[role]);
     const form_token = tokenIn(await browser.page('keys/check'));
     const { search: watch } = new URL(watchedBy(await browser.page('')), origin);
@@ -563,19 +566,19 @@ describe('a role', () => {
       if (!isPosted) expect([role, 'GET', at, got.status === 403]).toEqual([role, 'GET', at, !isAllowed]);
       const sent = await browser.post(at, { form_token });
       await sent.body?.cancel();
-      // A page that is no form takes none.
+      // A page without a form accepts no form.
       const isClosed = sent.status === (isForm ? 403 : 404);
       expect([role, 'POST', at, isClosed]).toEqual([role, 'POST', at, !isAllowed || !isForm]);
     }
   });
 
-  it('of an operator alone writes what is not a refund', () => {
+  it('below operator can only write refunds', () => {
     expect(registered().filter(({ needed }) => needed === 'support')).toEqual([
       { path: '/requests/:id/refund', needed: 'support', isForm: true },
     ]);
   });
 
-  it('does not confirm what another session, or a higher role, has begun', async () => {
+  it('cannot confirm a form of another session or of a higher role', async () => {
     const [olga, other, vera] = [await loggedIn('olga'), await loggedIn('olga'), await loggedIn('vera')];
     const { at } = await olga.proposed('customers/acme/grant', { amount: '3', id: 'g-other' });
     for (const each of [other, vera]) {
@@ -587,7 +590,7 @@ describe('a role', () => {
     expect(grants.filter(({ grant_id: id }) => id === 'g-other')).toEqual([]);
   });
 
-  it('of a viewer compares an invoice, by the rights of the function', async () => {
+  it('of a viewer can compare an invoice, with the rights of the function', async () => {
     const vera = await loggedIn('vera');
     await put(rig.client, 'daily', [{ id: 'channel#gone', period: 'day#2026-10-07#m', calls: 1, bought: 2 }]);
     const form_token = tokenIn(await vera.page('channels/gone/invoice'));
@@ -598,7 +601,7 @@ describe('a role', () => {
     expect([unknown.status, await unknown.text()]).toEqual([422, expect.stringContaining('no channel none')]);
   });
 
-  it('shows no button that it may not press', async () => {
+  it('shows no button without the right to use it', async () => {
     const [vera, olga] = [await loggedIn('vera'), await loggedIn('olga')];
     expect(await vera.page('customers/acme')).not.toMatch(/Top up|\/edit"/);
     expect(await olga.page('customers/acme')).toMatch(/Top up/);
@@ -623,7 +626,7 @@ describe('a refund by support', () => {
   const refunds = async (id: string) =>
     (await rig.ports.tables.scan('grants')).filter(({ grant_id: grant }) => String(grant).includes(id));
 
-  it('is counted against the day before it is written, many at once too; an operator’s is not', async () => {
+  it('is counted against the daily limit before it is written, also many at once, except an operator’s', async () => {
     const sam = await loggedIn('sam');
     const ids = await Promise.all(Array.from({ length: 8 }, (_, at) => charged(`s${at}`)));
     const asked = [];
@@ -643,7 +646,7 @@ describe('a refund by support', () => {
     expect((await olga.carryOut(`requests/${id}/refund`, { amount: '5' })).status).toBe(303);
   });
 
-  it('is refused with the reason where the option is no amount', async () => {
+  it('is rejected with the reason if the option is not an amount', async () => {
     answer = await openConsole((each) => each, 0.1234567891);
     try {
       const sam = await loggedIn('sam');
@@ -690,7 +693,7 @@ describe('a secret of another purpose or host', () => {
         await rig.ports.tables.write({ kind: 'remove', table, key, unchanged: {} });
       }
   });
-  /** Whether the form was refused, and nothing it said was written. */
+  /** Whether the form was rejected, and none of its values was written. */
   const refuses = async (at: string, fields: Record<string, string>): Promise<boolean> => {
     const olga = await loggedIn('olga');
     const said = await olga.carryOut(at, fields).then(String, String);
@@ -717,7 +720,7 @@ describe('a secret of another purpose or host', () => {
     'secretsmanager:relay/canary/key',
     'ssm:/relay/relay/vendor',
     bound,
-  ])('is sent by no new channel of an operator: %s', async (secret) => {
+  ])('is never sent by a new channel of an operator: %s', async (secret) => {
     await seed();
     const mine = { id: 'mine', type: 'openai', endpoint: evil, models: 'm', state: 'on' };
     for (const named of [secret, `env:X, ${secret}`])
@@ -731,7 +734,7 @@ describe('a secret of another purpose or host', () => {
       const secret = rows.channels.find((each) => each.id === id)?.secret ?? '';
       for (const other of [{ endpoint: evil }, { type: 'anthropic', endpoint: '' }])
         expect(await refuses(`channels/${id}/edit`, { ...form, secret, ...other })).toBe(true);
-      // Everything else of the row can be changed.
+      // All other attributes of the row can be changed.
       const olga = await loggedIn('olga');
       const reply = await olga.carryOut(`channels/${id}/edit`, {
         ...form,
@@ -743,7 +746,7 @@ describe('a secret of another purpose or host', () => {
     }
   });
 
-  it('is not sent by the setting that it belongs to, when an operator changes its address', async () => {
+  it('is not sent by its setting if an operator changes the address', async () => {
     await seed();
     const paths = {
       rates: 'usd = 7',
@@ -768,14 +771,14 @@ describe('a secret of another purpose or host', () => {
 });
 
 describe('a write', () => {
-  it('has its person in the row, and a line in the history with its result; pressed twice it is one', async () => {
+  it('records its author in the row and its result in the history, once even if submitted twice', async () => {
     const olga = await loggedIn('olga');
     const { at, fields } = await olga.proposed('customers/acme/edit', { price_group: '<b>twice</b>' });
     expect(await olga.page(at)).toContain('What will happen');
     const replies = await Promise.all([1, 2, 3].map(() => olga.post(at, fields)));
     const statuses = replies.map(({ status }) => status);
     expect(statuses.filter((status) => status === 303)).toHaveLength(1);
-    // Over; or planned anew, after the row was written.
+    // Already done, or planned again after the row was written.
     expect(statuses.every((status) => [303, 404, 409].includes(status))).toBe(true);
     expect(await rig.ports.tables.get('accounts', 'acme')).toMatchObject({ _by: 'olga@example.com' });
     const vera = await loggedIn('vera');
@@ -789,7 +792,7 @@ describe('a write', () => {
     });
   });
 
-  it('of contact data is in the history without it, and its form is not kept', async () => {
+  it('of contact data is in the history without that data, and its form is not stored', async () => {
     const olga = await loggedIn('olga');
     const fields = { 'contact.email': 'eve@secret.example', note: 'say "hi", {Eve}' };
     expect((await olga.carryOut('customers/acme/edit', fields)).status).toBeLessThan(400);
@@ -800,12 +803,12 @@ describe('a write', () => {
     const kept = (await rig.ports.tables.scan('runtime')).map(({ body }) =>
       body instanceof Uint8Array ? gunzipSync(body).toString() : '',
     );
-    // The result is, for half an hour, to be shown and undone.
+    // The result is stored for half an hour, to be shown and undone.
     const found = kept.filter((text) => text.includes('secret.example'));
     expect(found).toEqual([expect.stringMatching(/^\{"result":/)]);
   });
 
-  it('is not made where it is no longer what was shown', async () => {
+  it('is rejected if it differs from the preview', async () => {
     const olga = await loggedIn('olga');
     const row = { id: 'a', type: 'openai', endpoint: 'http://127.0.0.1:1', secret: 'env:X', state: true };
     await put(rig.client, 'channels', [{ ...row, models: ['m'] }]);
@@ -823,7 +826,7 @@ describe('a write', () => {
     expect(channel).not.toHaveProperty('_by');
   });
 
-  it('is not made where its line cannot be put down', async () => {
+  it('is rejected if its history line cannot be written', async () => {
     const olga = await loggedIn('olga');
     const { at, fields } = await olga.proposed('customers/acme/edit', { note: 'unseen' });
     const before = answer;
@@ -842,7 +845,7 @@ describe('a write', () => {
     expect((await rig.ports.tables.get('accounts', 'acme'))?.['note']).not.toBe('unseen');
   });
 
-  it('whose line is gone leaves its number in the history, and hides none before it', async () => {
+  it('whose history line is missing still counts in the numbering, and hides no earlier line', async () => {
     const day = '2026-01-02';
     const lineOf = (number: number) => ({
       id: `console-history#${day}#${number}`,
@@ -870,7 +873,7 @@ describe('a write', () => {
     expect(output).toMatch(/Title 53\.[^]*\n52: missing entry[^]*Title 51\.[^]*Title 1\./);
   });
 
-  it('is made once, however often and at once it is confirmed', async () => {
+  it('is carried out once, however often it is confirmed at the same time', async () => {
     const olga = await loggedIn('olga');
     const { at, fields } = await olga.proposed('customers/acme/keys/new', { name: 'only one' });
     const replies = await Promise.all(Array.from({ length: 10 }, () => olga.post(at, fields)));
@@ -879,7 +882,7 @@ describe('a write', () => {
     expect(made).toHaveLength(1);
   });
 
-  it('shows a new key in its answer, and keeps it nowhere', async () => {
+  it('shows a new key in its answer, and stores it nowhere', async () => {
     const olga = await loggedIn('olga');
     const made = await olga.carryOut('customers/acme/keys/new', { name: 'k' });
     const [, key = 'none'] = /data-secret>(sk-[\w-]+)</.exec(await made.text()) ?? [];
@@ -890,12 +893,12 @@ describe('a write', () => {
 });
 
 describe('the rights of the function', () => {
-  it('allow all that was done above', () => {
+  it('allow all actions of the tests above', () => {
     const denied = enforcer.denied.map(({ action, resource }) => `${action} ${resource.split('/').at(-1)}`);
     expect(denied).toEqual([]);
   });
 
-  it('let it delete no line of the history, write no balance, and read no stored response', () => {
+  it('deny deleting history lines, writing balances and reading stored responses', () => {
     const { statements } = rolePolicyOf(synthesize({ console: consoleOption }).template, 'ConsoleRole');
     const isAllowed = (action: string, table: string, keys?: string[]) => {
       const resource = arnOf('dynamodb', `table/relay-${table}`);

@@ -31,7 +31,7 @@ const noise = (seed: number): number => {
   return value - Math.floor(value);
 };
 
-/** Pages of such a relay that are read, and those with a form. */
+/** Pages of such a relay, and those with a form. */
 export const readPages = [
   '',
   '?hours=24',
@@ -69,14 +69,14 @@ export const formPages = [
   'channels/upstream-0/invoice',
   'charges/17',
   'charges-new',
-  // Over their lists.
+  // Opened over their lists.
   `customers/${accountAt(0)}/edit?list=customers`,
   `keys/${hashOf(1)}/edit?list=keys`,
   'channels/upstream-0/edit?list=channels',
   'charges/17?list=charges',
 ];
 
-/** What is the same however large the relay is. */
+/** Rows that do not depend on the size of the relay. */
 export const smallPages = [
   'customers-new',
   `customers/${accountAt(0)}/grant`,
@@ -89,7 +89,7 @@ export const smallPages = [
   'settings/plans/1',
 ];
 
-/** Fills the tables as a relay of this size has them, with the rows that pages could read. */
+/** Fills the tables of a relay of this size with the rows that pages could read. */
 export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promise<void> {
   const { accounts, models, nowMs } = size;
   const rows: Partial<Record<TableName, Row[]>> = {
@@ -232,7 +232,7 @@ const monthRows = ({ accounts, nowMs }: RelaySize): Row[] =>
     }),
   );
 
-/** Eight days: comparisons of edits look back on seven, lists of channels on as many as they may. */
+/** Eight days: comparisons of edits look back seven days, lists of channels as far as possible. */
 const servedRows = (size: RelaySize): Row[] =>
   range(8).flatMap((back) =>
     range(size.models).flatMap((model) =>
@@ -274,7 +274,7 @@ const dayRows = ({ models, nowMs }: RelaySize): Row[] =>
     ),
   );
 
-/** The month before this one, whole. */
+/** The complete previous month. */
 export const invoicedMonth = (nowMs: number): string =>
   dayAt(Date.parse(`${dayAt(nowMs).slice(0, 7)}-01`) - dayMs).slice(0, 7);
 
@@ -291,7 +291,7 @@ const boughtRows = (size: RelaySize): Row[] =>
       }),
   );
 
-/** An invoice with more lines than a page shows, of which some are the channel's. */
+/** An invoice with more lines than a page shows; some belong to the channel. */
 export const invoiceOf = (lines: number, models: number): string =>
   ['Model,Amount']
     .concat(

@@ -16,7 +16,7 @@ import { healthKeysOf } from '../../shared/relay/health/health-recorder.ts';
 import { candidatesOf } from '../../shared/relay/call/serving-channels.ts';
 import type { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 
-/** Markup that waits for nothing is a text already. */
+/** Markup without pending parts is plain text. */
 const textOf = (markup: unknown): string => (markup as { toString(): string }).toString();
 
 describe('figures of pages', () => {
@@ -30,7 +30,7 @@ describe('figures of pages', () => {
     ['999.995', '¥1,000.00', '¥999.995'],
     ['-0.004', '−¥0.004'],
   ])(
-    'show %s yuan as %s: short, or what a small amount needs to be seen, and all of it as title',
+    'show %s yuan as %s: short, but with enough digits for a small amount, and in full as title',
     (amount, words, exact = words) => {
       const text = textOf(renderYuan(parseYuan(amount) ?? 0n));
       expect(text.replaceAll(/\s/g, '')).toContain(`>${words}<`);
@@ -38,7 +38,7 @@ describe('figures of pages', () => {
     },
   );
 
-  it('shorten counts, times and who wrote a row', () => {
+  it('shorten counts, times and the author of a row', () => {
     expect([9999, 12_345, 1_200_000_000, 0.012_345].map(formatShort)).toEqual([
       '9,999',
       '12.3K',
@@ -60,7 +60,7 @@ describe('figures of pages', () => {
   });
 });
 
-it('shows what is wrong at the fields that a message names; what names none belongs to the form', () => {
+it('shows an error at the field that its message names, or else at the form', () => {
   const fields = [{ name: 'priority' }, { name: 'weight' }, { name: 'expires_at' }];
   const message =
     'nothing was written: priority: found x, expected a whole number; weight: found -1, expected 0 or more; the rest';
@@ -77,7 +77,7 @@ it('shows what is wrong at the fields that a message names; what names none belo
   expect(assignErrors('nobody knows', fields).size).toBe(0);
 });
 
-it('draws bars and lines by what is known, and names of models as text', () => {
+it('draws bars and lines only from known values, and model names as text', () => {
   const name = '</title><script>alert(1)</script>';
   const values = [1, null, 3];
   const markup = textOf(
@@ -101,8 +101,8 @@ it('draws bars and lines by what is known, and names of models as text', () => {
   ]);
 });
 
-describe('what happened in the last hours', () => {
-  it('is in points without a gap, and no minute is lost', () => {
+describe('events of the last hours', () => {
+  it('are points without a gap, and no minute is lost', () => {
     const nowMs = Date.parse('2026-11-22T09:41:30Z');
     const lastMs = Date.parse('2026-11-22T09:41:00Z');
     const minutes = [0, 1, 59].map((back) => ({
@@ -118,7 +118,7 @@ describe('what happened in the last hours', () => {
   });
 });
 
-it('finds what the relay knows against a channel by the relay’s own keys', () => {
+it('finds the health entries of a channel by the relay’s own keys', () => {
   const known = { id: 'a', secret: ['ssm:/x', 'ssm:/y'], models: ['m', 'n'], weight: 1 };
   const channel = known as unknown as ChannelRow;
   const [place = 0, limit = 0] = healthKeysOf(candidatesOf(channel, 'n')[1]!);
@@ -143,13 +143,13 @@ describe('a form that waits for its confirmation', () => {
   });
   const keep = () => forms.keep({ owner: 'a', text: '{}' });
 
-  it('is taken once, by its owner alone', async () => {
+  it('is accepted once, only from its owner', async () => {
     const kept = await keep();
     expect(await forms.take('b', kept)).toBe(false);
     expect([await forms.take('a', kept), await forms.take('a', kept)]).toEqual([true, false]);
   });
 
-  it('is forgotten after half an hour, and no more than a hundred wait', async () => {
+  it('expires after half an hour, and at most a hundred wait', async () => {
     const first = await keep();
     ms = 31 * 60_000;
     const second = await keep();

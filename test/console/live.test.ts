@@ -1,4 +1,4 @@
-/** A page that is watched: the server's events with a clock of their own, and what a real browser makes of ten thousand of them. */
+/** A live page: the server's events with a test clock, and a real browser that receives ten thousand of them. */
 import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -28,8 +28,8 @@ function streams(looked: (nowMs: number) => Promise<LiveLook> = async (nowMs) =>
   return { clock, faults, open: () => live(begin, 'requests/live') };
 }
 
-describe('the stream of a page that is watched', () => {
-  it('looks once in each interval, ends after a quarter of an hour, and masks keys', async () => {
+describe('the stream of a live page', () => {
+  it('refreshes once in each interval, ends after a quarter of an hour, and masks keys', async () => {
     const { clock, open } = streams();
     const text = await clock.run(open().text());
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
@@ -39,7 +39,7 @@ describe('the stream of a page that is watched', () => {
     expect([clock.now(), clock.pendingTimers]).toEqual([900_000, 0]);
   });
 
-  it('is one of three; one that the browser leaves makes room, and looks no more', async () => {
+  it('is one of at most three; a stream that the browser leaves makes room and stops refreshing', async () => {
     const { clock, open } = streams();
     const [first] = [open(), open(), open()].map(({ body }) => body!.getReader());
     expect(open().status).toBe(503);
@@ -51,7 +51,7 @@ describe('the stream of a page that is watched', () => {
     expect(open().status).toBe(200);
   });
 
-  it('says what went wrong and goes on, more slowly; what nobody expected goes to the process alone', async () => {
+  it('reports an expected error and continues more slowly, and reports an unexpected error only to the process', async () => {
     let looks = 0;
     const { clock, faults, open } = streams(async (nowMs) => {
       looks += 1;
@@ -68,7 +68,7 @@ describe('the stream of a page that is watched', () => {
 });
 
 describe('a window of the console', () => {
-  it('is out of reach for a page of customers, which is of the same host and opened it', async () => {
+  it('cannot be reached by a customers’ page of the same host that opened it', async () => {
     const customers = { 'cross-origin-opener-policy': 'same-origin' };
     const server = createServer(({ url = '' }, reply) => {
       reply.writeHead(200, {
@@ -89,7 +89,7 @@ describe('a window of the console', () => {
       await openWindow('/other');
       expect(await page.evaluate('made.document.title')).toBe('/other');
       await openWindow('/console/');
-      // The opener learns of the other window's process a little later; it cannot read its document meanwhile.
+      // The opener sees the other window's process a little later, and cannot read its document in between.
       await expect.poll(() => page.evaluate('made.closed'), { timeout: 10_000 }).toBe(true);
     } finally {
       server.close();
@@ -104,7 +104,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** What a page hears without a server: `sources` are its connections, `send` an event on the last one. */
+/** Replaces the server for a page: `sources` are its connections, `send` sends an event on the last one. */
 const withoutServer = `
   globalThis.sources = [];
   globalThis.EventSource = class extends EventTarget {
@@ -134,8 +134,8 @@ async function watched(): Promise<{ page: Page; rows: () => Promise<string[]> }>
   return { page, rows: () => page.locator('#rows tr a').allInnerTexts() };
 }
 
-describe('the page that is watched', () => {
-  it('keeps the newest 200 rows of 10,000, in the order of time, each once', async () => {
+describe('the live page', () => {
+  it('keeps the newest 200 rows of 10,000, in order of time, each once', async () => {
     const { page, rows } = await watched();
     await page.evaluate(`for (let at = 0; at < 10000; at += 4) sendRows(at, at + 3, at + 1, at + 2, at)`);
     const shown = await rows();
@@ -143,7 +143,7 @@ describe('the page that is watched', () => {
     await page.evaluate(`sendRows(10000, 9999, 9998)`);
     expect(await rows()).toEqual(shown);
     expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(1_000);
-    // The oldest row is removed in any order that somebody chose.
+    // The oldest row is removed, whatever order is chosen.
     await page.evaluate(
       'const body = document.querySelector("#rows"); body.append(...[...body.rows].reverse())',
     );
@@ -152,7 +152,7 @@ describe('the page that is watched', () => {
     expect([others.length, others.includes('r10001'), others.includes('r9800')]).toEqual([200, true, false]);
   });
 
-  it('asks nothing while it is paused or hidden, and goes on where it stopped', async () => {
+  it('sends no request while it is paused or hidden, and continues where it stopped', async () => {
     const { page, rows } = await watched();
     const asked = (): Promise<unknown> =>
       page.evaluate('sources.map(({ address, readyState }) => [address, readyState])');
@@ -176,7 +176,7 @@ describe('the page that is watched', () => {
     expect(await rows()).toEqual(['r2', 'r1']);
   });
 
-  it('moves no row under the pointer, and shows what came when it has left; an open part stays open', async () => {
+  it('moves no row under the pointer, shows new rows when the pointer leaves, and keeps an open part open', async () => {
     const { page, rows } = await watched();
     await page.evaluate('sendRows(7, 1)');
     await page.locator('#rows a').hover();
@@ -192,7 +192,7 @@ describe('the page that is watched', () => {
       `send(1001, [{ id: 'summary', html: '<details><summary>New figures</summary></details>' }])`,
     );
     await expect.poll(() => page.locator('details[open]').innerText()).toBe('New figures');
-    // A pointer that was left there a minute ago holds nothing back.
+    // A pointer that has not moved for a minute delays nothing.
     await page.locator('#rows a').first().hover();
     await page.evaluate('sendRows(1002, 1002)');
     expect((await rows())[0]).toBe('r999');
@@ -200,7 +200,7 @@ describe('the page that is watched', () => {
     expect((await rows()).slice(0, 2)).toEqual(['r1003', 'r1002']);
   });
 
-  it('says that it is not live any more when the console refuses it', async () => {
+  it('reports that it is no longer live if the console rejects it', async () => {
     const { page } = await watched();
     await page.evaluate('sources[0].readyState = 2; sources[0].dispatchEvent(new Event("error"))');
     expect(await page.getByRole('status').innerText()).toMatch(/^Disconnected: the console stopped/);

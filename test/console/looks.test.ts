@@ -1,6 +1,6 @@
 /**
- * How every page looks, in a real browser: at the widths of a phone, a laptop and a large screen, in both schemes. With the
- * variable RELAY_PICTURES, which names a folder, it leaves a picture of each.
+ * The layout of every page in a real browser: at the widths of a phone, a laptop and a large screen, in light and dark. With
+ * RELAY_PICTURES set to a folder, it saves a picture of each.
  */
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -26,7 +26,7 @@ const nowMs = Date.now();
 const folder = process.env['RELAY_PICTURES'];
 const widths = [1280, 390, 1920] as const;
 
-/** As many requests as a page lists, with names as long as they are. */
+/** As many requests as a page lists, with long names. */
 const lines = Array.from({ length: 100 }, (_, at): LoggedLine => {
   const kind = at % 7;
   const fields = {
@@ -109,7 +109,7 @@ afterAll(async () => {
   await rig.stop();
 });
 
-/** What does not fit: the page itself, and tables whose columns lie outside of their place. */
+/** What overflows: the page itself, and tables with columns outside their area. */
 const whatIsCut = `
   (() => {
     const isWider = ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1;
@@ -118,7 +118,7 @@ const whatIsCut = `
     return isWider(document.documentElement) ? ['the page', ...names] : names;
   })()`;
 
-/** Of a long page the beginning. */
+/** Takes a picture; of a long page only the top. */
 async function picture(name: string): Promise<void> {
   if (folder === undefined) return;
   mkdirSync(folder, { recursive: true });
@@ -133,7 +133,7 @@ async function picture(name: string): Promise<void> {
 }
 
 describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
-  it('every page fits on a phone, a laptop and a large screen, with all columns of its tables', async () => {
+  it('every page fits a phone, a laptop and a large screen, with all columns of its tables', async () => {
     await page.emulateMedia({ colorScheme });
     const cut: string[] = [];
     const look = async (at: string): Promise<void> => {
@@ -180,9 +180,9 @@ const oneKey = encodeURIComponent(`keys?text=${accountAt(1)}`);
 interface FormWalk {
   /** Typed or chosen, by the name of the field. */
   typed?: Readonly<Record<string, string>>;
-  /** True: also carried out and, if it can be, undone. */
+  /** True if it is also carried out and, if possible, undone. */
   isDone?: true;
-  /** True: the form comes again, because the channel has no secret here, or to ask for the columns of a list. */
+  /** True if the form is shown again, because the channel has no secret here, or to ask for the columns of a list. */
   isAskedAgain?: true;
 }
 
@@ -220,17 +220,17 @@ const formWalks: Readonly<Record<string, FormWalk>> = {
   'customers-codes/looked-at/revoke': {},
 };
 
-it('every form, in its drawer, and every confirmation have no fault of access on a phone and a laptop, in both schemes', async () => {
+it('every form in its drawer and every confirmation are accessible on a phone and a laptop, in light and dark', async () => {
   const faults: string[] = [];
   const look = async (at: string): Promise<void> => {
     const part = (await page.locator('dialog.drawer').count()) === 1 ? 'dialog.drawer' : 'main';
-    // Axe does not know the top layer: it would take what has a z-index for something above the drawer, and skip its colours.
+    // Axe ignores the top layer: it would treat an element with a z-index as above the drawer, and skip its colours.
     if (part !== 'main') await page.evaluate("document.querySelector('dialog.drawer').style.zIndex = 9");
     for (const colorScheme of ['light', 'dark'] as const)
       for (const width of [1280, 390]) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize({ width, height: 900 });
-        // Only colours depend on the scheme.
+        // Only colours differ between light and dark.
         const looked = colorScheme === 'dark' ? { part, rules: ['color-contrast'] } : {};
         for (const each of await accessFaults(page, looked))
           faults.push(`/${at} at ${width}, ${colorScheme}: ${each}`);
@@ -263,7 +263,7 @@ it('every form, in its drawer, and every confirmation have no fault of access on
   await page.locator('form[action="customers-selected"] select').selectOption('enabled=no');
   await press('form[action="customers-selected"] button[type=submit]');
   await look('selected, confirmation');
-  // A form that was refused, with the error at its field.
+  // A rejected form, with the error at its field.
   await page.goto(`${base}${first}/grant?list=${oneCustomer}`);
   await page.locator('main [name="amount"]').fill('0,5');
   await press('form.stacked > .buttons .main');
@@ -272,7 +272,7 @@ it('every form, in its drawer, and every confirmation have no fault of access on
   expect(rig.faults).toEqual([]);
 }, 600_000);
 
-it('prints a statement as black figures alone, also from a dark screen', async () => {
+it('prints a statement in black only, also from a dark screen', async () => {
   await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
   await page.setViewportSize({ width: 800, height: 1100 });
   await page.goto(`${base}statements?account=${accountAt(0)}`);

@@ -1,4 +1,4 @@
-/** The overview on a second screen, in a real browser, and what each of its looks reads. */
+/** The overview on a second screen, in a real browser, and the reads of each refresh. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createOpenRegistry } from '../../shared/adapters/dynamodb/quotas/open-registry.ts';
@@ -21,7 +21,7 @@ afterAll(async () => {
   await browser.close();
   await rig.stop();
 });
-// Pages that are live would go on asking.
+// Live pages would keep sending requests.
 afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 
 async function opened(
@@ -35,8 +35,8 @@ async function opened(
   return made;
 }
 
-describe('the overview that is watched', () => {
-  it('counts the calls under way of those who called last, and what their balances hold', async () => {
+describe('the live overview', () => {
+  it('counts the calls in flight of the latest callers, and their reservations', async () => {
     const { client } = rig;
     const entry = encodeEntry({
       until: Math.floor(Date.now() / 1000) + 50,
@@ -61,7 +61,7 @@ describe('the overview that is watched', () => {
     await expect.poll(() => tile.innerText(), { timeout: 10_000 }).toMatch(/In flight\s+2\s+¥3.00 reserved/);
   });
 
-  it('reads the log of AWS after a press that says its price, and no sooner', async () => {
+  it('reads the log of AWS only after a click on a button that shows the price', async () => {
     let counted = 0;
     const log: CallLog = {
       ...rig.ports.log,
@@ -73,7 +73,7 @@ describe('the overview that is watched', () => {
     };
     const { page } = await opened({ ...rig.ports, log, target: { ...rig.ports.target, local: false } });
     const refused = page.locator('#overview-refused');
-    // An hour holds 100 MB, and is read twelve times.
+    // An hour contains 100 MB, and is read twelve times.
     expect(await refused.innerText()).toMatch(/reads 1\.2 GB \(\$0\.006\) per hour/);
     await expect.poll(() => page.locator('#overview-look').innerText()).toContain('Updated');
     expect([counted, await page.locator('.live').getAttribute('data-hours')]).toEqual([0, null]);
@@ -82,7 +82,7 @@ describe('the overview that is watched', () => {
     expect([counted > 0, await page.locator('.live').getAttribute('data-hours')]).toEqual([true, '12']);
   });
 
-  it('shows times of the browser’s zone where that was chosen, in parts that come later too', async () => {
+  it('shows times in the browser’s zone if chosen, also in parts that arrive later', async () => {
     const { page, complaints } = await opened();
     const lookedAt = page.locator('#overview-look time');
     const utc = await lookedAt.innerText();
@@ -117,7 +117,7 @@ describe('the overview that is watched', () => {
     ]);
   });
 
-  it('is left and searched by keys, but not while one types', async () => {
+  it('supports keys for navigation and search, but not while typing', async () => {
     const { page } = await opened();
     await page.keyboard.press('g');
     await page.keyboard.press('c');
@@ -130,13 +130,13 @@ describe('the overview that is watched', () => {
   });
 });
 
-it('a form opens over its list by script; Escape and saving lead back to the place in the list', async () => {
+it('a form opens over its list by script; Escape and saving return to the position in the list', async () => {
   const { page, complaints } = await opened(
     rig.ports,
     'customers?sort=Customers&sort=Customer&sort=descending',
   );
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  // The list of changes after saving names the account, too.
+  // The list of changes after saving also names the account.
   const row = page.getByRole('row', { name: `Select ${accountAt(8)}` });
   const place = () => page.evaluate<number>('scrollY');
   await row.scrollIntoViewIfNeeded();
@@ -154,7 +154,7 @@ it('a form opens over its list by script; Escape and saving lead back to the pla
   expect(await row.getByRole('link', { name: 'Edit' }).and(page.locator(':focus')).count()).toBe(1);
   await row.getByRole('link', { name: 'Edit' }).click();
   await drawer.getByLabel('Note').fill('from the drawer');
-  // Escape asks before it drops text; the test's browser answers no.
+  // Escape asks before it discards text; the test's browser answers no.
   await page.keyboard.press('Escape');
   await drawer.getByRole('button', { name: 'Continue' }).click();
   await drawer.getByRole('button', { name: 'Save' }).waitFor();

@@ -24,7 +24,7 @@ beforeAll(async () => {
   rig = await startConsoleRig();
   await seedRelay(rig.client, { nowMs, accounts: 2000, models: 300, channels: 8, rows: 1500 });
   visitor = await enter(await rig.serve());
-  // 10,000 items; on a busy machine that takes its time.
+  // 10,000 items, which take long on a busy machine.
 }, 180_000);
 afterAll(async () => rig.stop());
 
@@ -42,7 +42,7 @@ async function* pagesFrom(path: string): AsyncGenerator<string> {
   }
 }
 
-/** What stands first in the rows of a table. */
+/** The first cells of a table's rows. */
 const headsIn = (page: string, caption: string): string[] => {
   const body = new RegExp(`${caption}[^]*?<tbody[^>]*>([^]*?)</tbody>`).exec(page)?.[1] ?? '';
   return [...body.matchAll(/<th scope="row"[^>]*>\s*([\w/ -]+?)\s*</g)].map(([, name]) => String(name));
@@ -50,13 +50,13 @@ const headsIn = (page: string, caption: string): string[] => {
 
 describe('with 300 models, 2,000 customers and a long ledger', () => {
   it.each([...readPages, ...formPages, ...smallPages, '?models=all'])(
-    'the page /%s needs at most 10 requests and 2 MB, of channels 4 MB, says how many, and has 150 KB with its scripts',
+    'the page /%s needs at most 10 requests and 2 MB (4 MB for channels), shows their number, and has at most 150 KB with its scripts',
     async (path) => {
       const reply = await visitor.get(path);
       const page = await reply.text();
       expect(reply.status).toBe(200);
       const { requests, bytes } = costOf(page);
-      // In the first week of a month, what was spent is read of the month before too.
+      // In the first week of a month, spending of the previous month is also read.
       const isOfTwoMonths = path.includes('order=') && new Date(nowMs).getUTCDate() <= 7;
       expect(requests).toBeLessThanOrEqual(isOfTwoMonths ? 18 : 10);
       // Last calls of channels are known for 14 days.
@@ -89,7 +89,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(Buffer.byteLength(page)).toBeLessThanOrEqual(110 * 1024);
   });
 
-  it('lists the statements of all customers of a month, each once, over its pages', async () => {
+  it('lists the statements of all customers of a month, each once, across its pages', async () => {
     const pages = await Array.fromAsync(pagesFrom('statements'));
     const links = pages.join('').matchAll(/statements\?account=(customer-\d+)/g);
     expect([...links].map(([, name]) => name)).toEqual(
@@ -98,7 +98,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
   }, 30_000);
 
   it.each([1, 24] as const)(
-    'a look at the overview of %d hours needs at most 10 requests and 2 MB, and each part is read in its time',
+    'a refresh of the overview of %d hours needs at most 10 requests and 2 MB, and each part has its own interval',
     async (hours) => {
       let atMs = nowMs;
       const ports = { ...rig.ports, clock: { ...rig.ports.clock, now: () => atMs } };
@@ -143,14 +143,14 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     const after = rig.ports.traffic();
     expect(after.requests - before.requests).toBeLessThanOrEqual(10);
     expect(after.bytes - before.bytes).toBeLessThanOrEqual(2 * 1024 * 1024);
-    // So many models that 30 days of them are not read: whole days are shown, and which.
+    // Too many models to read 30 days: complete days are shown, and named.
     const dayCount = at === 0 ? 30 : 6;
     expect(view.use).toMatchObject({ isWhole: at === 0, from: dayBack(dayCount - 1), to: dayBack(0) });
     expect(use.days).toHaveLength(dayCount);
     expect(page).toContain(at === 0 ? 'Last 30 days' : `Since ${dayBack(dayCount - 1)}`);
   });
 
-  it('lists all customers and all keys, each once, over the pages of their tables', async () => {
+  it('lists all customers and all keys, each once, across the pages of their tables', async () => {
     const seenFrom = async (path: string): Promise<string[]> => {
       const pages = await Array.fromAsync(pagesFrom(path));
       return pages.flatMap((page) =>
@@ -164,7 +164,7 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(new Set(await seenFrom('keys')).size).toBe(2000);
   });
 
-  it('goes through the requests of a customer page by page, newest first', async () => {
+  it('lists the requests of a customer page by page, newest first', async () => {
     const one = await visitor.page(`ledger?account=${first}`);
     const two = await visitor.page(nextIn(one) ?? '');
     const ids = [...(one + two).matchAll(/href="requests\/(\w+)\?/g)].map(([, id]) => String(id));
@@ -191,13 +191,13 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(costOf(after).requests).toBeLessThanOrEqual(10);
   });
 
-  it('compares an edit with the last days before it is written, and keeps what was typed', async () => {
+  it('compares an edit with the last days before it is written, and keeps the input', async () => {
     const confirmOf = async (path: string, fields = {}): Promise<string> =>
       visitor.follow(await visitor.send(path, fields));
     const rule = { type: 'token-billing', models: modelAt(16), output: '19' };
     const price = await confirmOf('charges/17', { ...rule, input: '20', cached_input: '1' });
     expect(price).toMatch(/price of vendor-4\/model-16 rises by 300 %/);
-    // Of 300 models the edited one alone, beside the sum; also of those whose channel has long been off.
+    // Only the edited one of 300 models, next to the sum, even if its channel has long been disabled.
     expect(headsIn(price, 'Revenue and margin by model')).toEqual(['All models', modelAt(16)]);
     expect(price).toMatch(/<td[^>]*>(exact|within [\d.]+ %)</);
     const [, again = ''] = /href="(charges\/17\?again=\w+)"/.exec(price) ?? [];
@@ -208,14 +208,14 @@ describe('with 300 models, 2,000 customers and a long ledger', () => {
     expect(off).toMatch(/No longer served:<\/strong>\s*vendor-/);
   }, 60_000);
 
-  it('says when each channel was called last, as far back as sums are read', async () => {
+  it('shows when each channel was last called, as far back as sums are read', async () => {
     const endpoint = 'https://unused.example/v1';
     await put(rig.client, 'channels', [{ id: 'unused', endpoint, models: ['m'], state: true }]);
     const page = await visitor.page('channels');
     const [, since = ''] = /last calls and failures are known\s+since (\d{4}-\d\d-\d\d)/.exec(page) ?? [];
     expect(nowMs - Date.parse(since)).toBeGreaterThan(3 * 86_400_000);
     expect(page).toContain('>today</time>');
-    // Ten days are not known, so it is not called idle.
+    // Ten days are unknown, so it is not reported as idle.
     expect(page).toMatch(new RegExp(`>unused</a>[^]*known since ${since}">no calls<`));
   });
 });

@@ -1,4 +1,4 @@
-/** What pages show whatever the size of a relay: rows as text, and nothing to write where a console only reads. */
+/** What pages show at any size of a relay: rows as text, and no forms in a read-only console. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
 import { accountAt, put, readPages, seedRelay } from './large-relay.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(async () => rig.stop());
 
-describe('a console that only reads', () => {
+describe('a read-only console', () => {
   it('shows no form that writes', async () => {
     for (const path of readPages) {
       const page = await reader.page(path);
@@ -34,7 +34,7 @@ describe('a console that only reads', () => {
     }
   });
 
-  it('downloads everything as one file, by a form of its own session alone', async () => {
+  it('downloads everything as one file, only by a form of its own session', async () => {
     const form_token = tokenIn(await reader.page('audit'));
     expect((await reader.get('export')).status).toBe(404);
     expect((await reader.post('export', { form_token: 'of another' })).status).toBe(403);
@@ -47,7 +47,7 @@ describe('a console that only reads', () => {
     expect([...new Set(tables)]).toEqual(expect.arrayContaining(['channels', 'accounts', 'keys', 'ledger']));
   });
 
-  it('downloads statements and the audit, and refuses what is no month on a page', async () => {
+  it('downloads statements and the audit, and shows a page for an invalid month', async () => {
     const page = await reader.page('statements?month=2026-11');
     const [, account = ''] = /statements\?account=([^&"]+)/.exec(page) ?? [];
     const form_token = tokenIn(page);
@@ -101,7 +101,7 @@ describe('a console that only reads', () => {
     expect(named.headers.get('x')).toBeNull();
   });
 
-  it('sends a download while it is made, and one that breaks off ends its connection alone', async () => {
+  it('streams a download, and a failed one closes only its own connection', async () => {
     const { promise: seen, resolve: goOn } = Promise.withResolvers<void>();
     const next = async (): Promise<never> => {
       await seen;
@@ -121,13 +121,13 @@ describe('a console that only reads', () => {
     expect(rig.faults.splice(0)).toHaveLength(1);
   });
 
-  it('says what to do next where there is nothing yet', async () => {
+  it('shows the next step if there is no data yet', async () => {
     const nobody = ['customers?name=nobody', 'keys?text=nobody', 'ledger?account=nobody'];
     for (const path of ['statements?month=2025-01', ...nobody])
       expect([path, (await reader.page(path)).split('class="empty-title"').length]).toEqual([path, 2]);
   });
 
-  it('tells a request by the ledger, and says why the log tells nothing', async () => {
+  it('shows a request from the ledger, and explains why the log has no data', async () => {
     const list = await reader.page(`ledger?account=${accountAt(0)}`);
     const [, path = ''] = /href="(requests\/\w+\?at=\d+)"/.exec(list) ?? [];
     expect(await reader.page(path)).toMatch(/What it cost[^]*charged/);
@@ -135,7 +135,7 @@ describe('a console that only reads', () => {
     expect(rig.faults).toEqual([]);
   });
 
-  it('refuses a form that somebody sends all the same, and writes nothing', async () => {
+  it('rejects a form that somebody sends anyway, and writes nothing', async () => {
     const form_token = tokenIn(await reader.page('audit'));
     const tries: [string, Record<string, string>][] = [
       [`customers/${accountAt(0)}/grant`, { amount: '5', id: 'never' }],
@@ -147,13 +147,13 @@ describe('a console that only reads', () => {
     expect((await rig.ports.tables.get('channels', 'upstream-0'))?.['state']).toBe(true);
   });
 
-  it('audits the money of a customer, which writes nothing', async () => {
+  it('audits the balance of a customer without writing', async () => {
     const page = await reader.follow(await reader.send('audit', { account: accountAt(3) }));
     expect(page).toMatch(/problems in 0 rows|All 0 rows/);
   });
 });
 
-it('shows what the last check of an upstream’s balance found, on its page and where it is low, and a note of any form', async () => {
+it('shows the last checked balance of an upstream on its page, a warning if it is low, and a note of any form', async () => {
   const found = { at: Date.now() - 3_600_000, low: true, text: '2.50 CNY (env:KEY)' };
   const row = { endpoint: 'https://api.deepseek.com', models: ['m'], balance_below: 5, state: true };
   await put(rig.client, 'channels', [
@@ -169,7 +169,7 @@ it('shows what the last check of an upstream’s balance found, on its page and 
   expect(rig.faults).toEqual([]);
 });
 
-describe('requests of a relay on AWS, where reading the log costs money', () => {
+describe('requests of a relay on AWS, where reading the log is charged', () => {
   const nowMs = Date.now();
   let searches = 0;
   const found = async (): Promise<never> => {
@@ -183,7 +183,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     return enter(await rig.serve({ readOnly: true, ports: { ...rig.ports, target, log } }));
   };
 
-  it('are read at once for an hour, with what that was; watched after a press, with what an hour of it is', async () => {
+  it('are read at once for an hour, with the cost; live reading starts after a click, with the cost of an hour', async () => {
     const page = (await (await aws()).page('requests')).replaceAll(/\s+/g, ' ');
     expect(page).toContain('read 1.6 GB ($0.008) of the log');
     expect(page).toMatch(/reads about 1\d\.\d GB \(\$0\.0\d+\) per hour/);
@@ -191,7 +191,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(page).not.toMatch(/data-on\b/);
   });
 
-  it('have commands beside them that are run on its stack', async () => {
+  it('come with commands for their stack', async () => {
     const visit = await aws();
     for (const [path, words] of [
       ['statements?month=2026-11', 'statement --stack relay --all'],
@@ -201,7 +201,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(await reader.page('audit')).toContain('npx --no relay-ops audit<');
   });
 
-  it('are not read for a day before its price was seen', async () => {
+  it('are not read for a day before its price was shown', async () => {
     const visit = await aws();
     searches = 0;
     const asked = await visit.page('requests?from=24h&status=failed');
@@ -212,7 +212,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(searches).toBe(2);
   });
 
-  it('are not read, counted or watched by a link of another site', async () => {
+  it('are not read, counted or followed by a link on another site', async () => {
     const visit = await aws();
     searches = 0;
     const link = async (path: string) => (await visit.get(path, { 'sec-fetch-site': 'cross-site' })).text();
@@ -222,7 +222,7 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
     expect(await link('requests?live=on')).not.toMatch(/data-on\b/);
   });
 
-  it('show what is wrong with a filter, and keep what was typed', async () => {
+  it('show the error of a filter, and keep the input', async () => {
     const page = await (await aws()).page('requests?from=soon&model=gpt-4o');
     expect(page).toMatch(/from: enter a time such as 2h/);
     expect(page).toContain('value="gpt-4o"');
@@ -232,8 +232,8 @@ describe('requests of a relay on AWS, where reading the log costs money', () => 
 
 const hostile = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}\u2028';
 
-describe('what is stored in rows', () => {
-  it('is text on every page that shows it, and never markup', async () => {
+describe('data in rows', () => {
+  it('is shown as text on every page, and never as markup', async () => {
     const day = new Date().toISOString().slice(0, 10);
     const marks = { _problem: hostile, _warning: hostile, _by: hostile, _at: hostile };
     const channel = { name: hostile, state: true, ...marks };
@@ -295,12 +295,12 @@ describe('what is stored in rows', () => {
       expect([path, /<img|<script>alert|onerror=alert\(1\)>/.exec(page)?.[0]]).toEqual([path, undefined]);
       if (page.includes('&lt;img src=x')) seen += 1;
     }
-    // It was there to be seen.
+    // The text was on the page.
     expect(seen).toBeGreaterThan(15);
     expect(rig.faults.splice(0)).toEqual([]);
   });
 
-  it('shows no text of a row with a problem, which may be a secret in a wrong attribute', async () => {
+  it('is hidden if its row is invalid, because it may be a secret in a wrong attribute', async () => {
     const secret = 'sk-live-51Habcdefghijklmnop';
     await put(rig.client, 'accounts', [{ account: 'odd', note: 'kept', stripe: 'whsec_abcdefghijkl' }]);
     const odd = await visitor.page('customers/odd');
@@ -311,7 +311,7 @@ describe('what is stored in rows', () => {
     ]);
     for (const path of ['', 'channels', 'channels/wrong', 'channels/wrong/edit', 'audit', 'versions/diff'])
       expect([path, (await visitor.page(path)).includes(secret)]).toEqual([path, false]);
-    // Its last good version serves, so it can be stopped without mending the row.
+    // Its last valid version is served, so it can be disabled without correcting the row.
     const wrong = await visitor.page('channels/wrong');
     expect(wrong).toContain('action="channels/wrong/switch"');
     expect((await visitor.post('channels/wrong/switch', { form_token: tokenIn(wrong) })).status).toBe(303);

@@ -1,4 +1,4 @@
-/** What only a browser shows of the console: pages without script, by keyboard, with a reader, in both schemes. */
+/** What only a browser can test: pages without script, by keyboard, with a screen reader, in light and dark. */
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { serveConsole, type ServedConsole } from '../../infra/ops/console/serve.ts';
@@ -17,7 +17,7 @@ afterAll(async () => {
   await browser.close();
   await stack.stop();
 });
-// Pages that are live would go on asking.
+// Live pages would keep sending requests.
 afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
 
 /** Opens a console of its own, since its address works once. */
@@ -46,14 +46,14 @@ const within = { timeout: 10_000 };
 
 const main = (page: Page) => page.locator('main').innerText();
 
-/** A click alone does not wait for the page that it leads to. */
+/** A click alone does not wait for the next page. */
 async function press(page: Page, button: Locator): Promise<void> {
   const loaded = page.waitForEvent('load');
   await button.click();
   await loaded;
 }
 
-/** Loads a page again when it says this. What functions write arrives within seconds. */
+/** Reloads a page until it contains these words. Functions write within seconds. */
 async function untilSaid(page: Page, words: RegExp): Promise<void> {
   const read = async () => (await page.request.get(page.url())).text();
   await expect.poll(read, { timeout: 15_000, interval: 300 }).toMatch(words);
@@ -61,7 +61,7 @@ async function untilSaid(page: Page, words: RegExp): Promise<void> {
   expect(await main(page)).toMatch(words);
 }
 
-it('makes a customer and a key without any script, and calls with it', async () => {
+it('creates a customer and a key without any script, and calls with the key', async () => {
   const { page, base } = await opened({ javaScriptEnabled: false });
   await page.getByRole('link', { name: 'Customers' }).click();
   await page.getByRole('link', { name: 'New customer' }).click();
@@ -75,14 +75,14 @@ it('makes a customer and a key without any script, and calls with it', async () 
   await page.getByLabel('Amount (¥)', { exact: true }).fill('50');
   await press(page, page.getByRole('button', { name: 'Continue' }));
   expect(await main(page)).toMatch(/customer walker[^]*¥50[^]*key[^]*\?/i);
-  // What was typed is kept, to be changed once more.
+  // The input is kept, to be changed once more.
   await page.getByRole('link', { name: 'Edit' }).click();
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('walker');
   await page.getByLabel('Note').fill('met at the fair');
   await page.getByLabel('Include a link with the key').check();
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByRole('button', { name: 'Create customer' }).click();
-  // It works until the grant is applied; its page loads itself again.
+  // The page reloads itself until the grant is applied.
   await expect.poll(() => main(page), within).toMatch(/Created customer walker/);
   const key = (await page.locator('[data-secret]').innerText()).trim();
   expect(key).toMatch(/^sk-\S{40,}$/);
@@ -104,7 +104,7 @@ it('makes a customer and a key without any script, and calls with it', async () 
   );
 });
 
-it('sends no whole key in the address of a search', async () => {
+it('sends no full key in the address of a search', async () => {
   const { page } = await opened();
   const asked: string[] = [];
   page.on('request', (request) => asked.push(request.url()));
@@ -126,10 +126,10 @@ const lightPaths = [
   ['versions/diff', 'settings', 'settings/notices', 'settings/plans/1', 'charges-csv', 'charges-import'],
   ['audit', 'nowhere'],
 );
-/** Pages of one kind of parts each; colours are all that differs in the dark. */
+/** One page for each kind of part; dark mode differs only in colours. */
 const darkPaths = new Set(['', 'customers', 'channels', 'charges/1', 'customers/demo', 'requests']);
 
-it('is without faults by axe on every page, in the light, and of each kind of parts in the dark', async () => {
+it('passes axe on every page in light mode, and with each kind of part in dark mode', async () => {
   const { page, complaints, base } = await opened();
   expect((await call(stack.key)).status).toBe(200);
   await untilSaid(page, /demo-chat/);
@@ -148,17 +148,17 @@ it('is without faults by axe on every page, in the light, and of each kind of pa
 
 interface FormWalk {
   path: string;
-  /** What is typed at first: nonsense in one field, which has the error; the rest stays as it was typed. */
+  /** First input: an invalid value in one field, which gets the error, while the other input stays. */
   wrong: readonly [name: string, text: string];
   fields: Readonly<Record<string, string>>;
-  /** What the page of confirmation says. */
+  /** Text of the confirmation page. */
   asks: RegExp;
   verb: string;
-  /** The page that then has the row, and its words. */
+  /** The page that then shows the row, and the expected words. */
   seen: readonly [path: string, words: RegExp];
 }
 
-/** In this order: later ones edit what earlier ones made. */
+/** In this order: later forms edit what earlier ones created. */
 const formWalks: readonly FormWalk[] = [
   {
     path: 'customers/demo/keys/new',
@@ -274,7 +274,7 @@ const formWalks: readonly FormWalk[] = [
   },
 ];
 
-it('every form is opened, refuses nonsense at its field, keeps the rest, is previewed, confirmed, and its row is listed', async () => {
+it('every form rejects an invalid value at its field, keeps the other input, shows a preview, and its row is listed once confirmed', async () => {
   const { page, base, complaints } = await opened();
   const field = (name: string) => page.locator(`main [name="${name}"]`);
   const fill = async (name: string, text: string): Promise<void> => {
@@ -300,7 +300,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
     await page.goto(base + seen[0]);
     expect(await main(page)).toMatch(seen[1]);
   }
-  // What a version changed, a line a row, and the way back from there.
+  // The changes of a version, one line each, and its rollback.
   await page.goto(`${base}versions`);
   await press(page, page.getByRole('link', { name: /^Compare with/ }).first());
   expect(await main(page)).toMatch(/(Channel|Rule|Plan|Setting) \S+( \(new\))?\s+\w/);
@@ -309,7 +309,7 @@ it('every form is opened, refuses nonsense at its field, keeps the rest, is prev
   expect(complaints.filter((each) => !each.includes('422'))).toEqual([]);
 }, 60_000);
 
-it('is used by keyboard alone: skips to the content, sorts a table, goes through a form', async () => {
+it('works with only the keyboard: skips to the content, sorts a table, completes a form', async () => {
   const { page, base } = await opened();
   await page.goto(`${base}customers`);
   await page.keyboard.press('Tab');
@@ -327,7 +327,7 @@ it('is used by keyboard alone: skips to the content, sorts a table, goes through
   expect(await page.locator('.question').innerText()).toMatch(/¥1\.00 .*demo/);
 });
 
-it('shows requests as they end, refused ones too, each with its story; paused it asks nothing, without script it is a list', async () => {
+it('shows requests as they end, including refused ones, each with its explanation; sends nothing while paused, and is a list without script', async () => {
   const { page, complaints, base } = await opened();
   await page.goto(`${base}requests`);
   expect(await page.getByRole('status').innerText()).toBe('Live');
@@ -340,7 +340,7 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   expect(await rows.nth(1).innerText()).toMatch(/401\s+invalid_api_key/);
   expect(await page.locator('.tiles').innerText()).toMatch(/Refused\s+1\s/);
 
-  // A second page shows how long nothing came: the first one is asked for nothing meanwhile.
+  // A second page shows how long nothing arrived, because the first one sends no requests.
   await page.getByRole('button', { name: 'Pause' }).click();
   const before = await rows.count();
   const asked: string[] = [];
@@ -357,7 +357,7 @@ it('shows requests as they end, refused ones too, each with its story; paused it
   expect(complaints).toEqual([]);
 });
 
-it('takes a sheet from a file, as spreadsheets write it, and does not send one that is larger than a form', async () => {
+it('reads a sheet from a spreadsheet’s file, and does not send one that is larger than a form', async () => {
   const { page, base, complaints } = await opened();
   await page.goto(`${base}channels/demo/invoice`);
   const area = page.getByLabel('Invoice (CSV)');

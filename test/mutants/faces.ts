@@ -13,21 +13,21 @@ export const faces: Mutants = {
     find: "{ account, seen: field('seen'), attributes }",
     replace: '{ account, attributes }',
     noticed: 'test/console/edits.test.ts',
-    by: /is refused for a customer/,
+    by: /is rejected for a customer/,
   },
   'the console takes the form of another site': {
     file: 'infra/ops/console/guard.ts',
     find: '!isOwn || (headers.get',
     replace: '!isOwn && (headers.get',
     noticed: 'test/console/guard.test.ts',
-    by: /that writes is refused/,
+    by: /that writes is rejected/,
   },
   'the address of a console works twice': {
     file: 'infra/ops/console/serve.ts',
     find: 'const isOld = this.#isTokenUsed ||',
     replace: 'const isOld =',
     noticed: 'test/console/guard.test.ts',
-    by: /lets in who has the address once/,
+    by: /admits one browser with the address/,
   },
   'an action is carried out at each press of its button': {
     file: 'infra/ops/console/visit/visit.ts',
@@ -41,7 +41,7 @@ export const faces: Mutants = {
     find: 'value === null ? []',
     replace: 'value === undefined ? []',
     noticed: 'test/console/layout.test.ts',
-    by: /draws bars and lines by what is known/,
+    by: /draws bars and lines only from known values/,
   },
   'support reads turns and notices of customers': {
     file: 'infra/access/policies.ts',
