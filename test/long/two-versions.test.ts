@@ -27,9 +27,16 @@ const answering = new Set<string>([...answeringFunctions, 'catalog']);
 interface Former {
   name: string;
   commit: string;
+  /**
+   * Functions without a schedule in that version. CloudFormation creates a schedule after its function is updated, so the
+   * former version never gets one of its events.
+   */
+  unscheduled: ReadonlySet<string>;
 }
 
-const formers: Former[] = [{ name: 'the version of 27 November', commit: 'e19aa806' }];
+const formers: Former[] = [
+  { name: 'the version of 27 November', commit: 'e19aa806', unscheduled: new Set(['background']) },
+];
 
 /** The busy account makes so many calls at once that it is split into shards where that is allowed. */
 const callers: Record<string, number> = { quiet: 1, limited: 2, planned: 1, busy: 12 };
@@ -58,6 +65,7 @@ interface Beside {
 
 interface BesideOptions {
   build: FormerBuild;
+  unscheduled: ReadonlySet<string>;
   /** The version whose functions run on streams and schedules. */
   background: 'today' | 'former';
 }
@@ -65,7 +73,7 @@ interface BesideOptions {
 const alarmingLines =
   /settle_lost|reserve_unknown|conservation_broken|_poisoned|config_format_unknown|"fault"|Poisoned|"status":503/;
 
-async function startBeside({ build, background }: BesideOptions): Promise<Beside> {
+async function startBeside({ build, unscheduled, background }: BesideOptions): Promise<Beside> {
   const upstream = await startVendors();
   const invocations = new Map<string, number>();
   const alarming: string[] = [];
@@ -92,7 +100,7 @@ async function startBeside({ build, background }: BesideOptions): Promise<Beside
           const today = new LocalFunction(settings, log);
           const past = new LocalFunction({ ...settings, folder }, log);
           others.set(`today ${settings.name}`, today).set(`former ${settings.name}`, past);
-          return background === 'today' ? today : past;
+          return background === 'today' || unscheduled.has(settings.name) ? today : past;
         }
         const alias = new WeightedFunction({
           live: settings,
@@ -253,7 +261,7 @@ describe.each(formers)('$name beside this one', (former) => {
   it.each(['today', 'former'] as const)(
     'answers every call, reads every entry and loses no charge while functions of %s run on streams and schedules',
     async (background) => {
-      const beside = await startBeside({ build: buildOf(former.commit), background });
+      const beside = await startBeside({ ...former, build: buildOf(former.commit), background });
       try {
         await ready(beside);
         const { calls, bad } = await load(beside, seconds * 1000);
