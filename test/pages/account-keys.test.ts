@@ -49,7 +49,7 @@ async function makeKey(page: Page, name: string): Promise<string> {
   return page.locator('#made-key').innerText();
 }
 
-/** What the page asks, in words. */
+/** The text of the page's questions. */
 function answerDialogs(page: Page, by: 'accept' | 'dismiss' = 'accept'): string[] {
   const asked: string[] = [];
   page.on('dialog', (dialog) => {
@@ -59,7 +59,7 @@ function answerDialogs(page: Page, by: 'accept' | 'dismiss' = 'accept'): string[
   return asked;
 }
 
-describe('keys that customers make', () => {
+describe('keys that customers create', () => {
   looksSound(async (options) => {
     rig.payments();
     if (rig.settings.payments?.stripe.checkout) rig.settings.payments.stripe.checkout.plans = [2];
@@ -77,7 +77,7 @@ describe('keys that customers make', () => {
     return shown;
   });
 
-  it('are shown once when they are made, and then by name, state and limits', async () => {
+  it('are shown once when they are created, and then by name, state and limits', async () => {
     const { page, complaints } = await opened();
     await page.getByText('You have not created any keys yet.').waitFor();
     await page.getByRole('button', { name: 'Create key' }).click();
@@ -95,7 +95,7 @@ describe('keys that customers make', () => {
     expect(await items(page).nth(1).innerText()).toMatch(
       /<b>shop<\/b>\s+active\s+sk-\S+ gpt-4o, qwen-max · ¥12\.50 per day · 60 calls per minute · 3 concurrent calls · until/,
     );
-    // The operator's own is shown, and left alone.
+    // The operator's key is shown, but cannot be changed.
     expect(await items(page).nth(0).getByRole('button').count()).toBe(0);
     expect(await accessFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Done' }).click();
@@ -103,11 +103,11 @@ describe('keys that customers make', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('are changed in what was changed alone, and refused in the words of the relay', async () => {
+  it('change only in edited fields, and show the relay’s errors', async () => {
     const { page } = await opened();
     const secret = await makeKey(page, 'shop');
     await page.getByRole('button', { name: 'Edit shop' }).click();
-    // Meanwhile, by somebody else.
+    // Changed by somebody else in between.
     const { id } = (await rig.list(pageKey)).body.data[1]!;
     await rig.edit(pageKey, id, { max_concurrency: 7 });
     await page.getByLabel('Calls per minute').last().fill('30');
@@ -122,12 +122,12 @@ describe('keys that customers make', () => {
     expect(await rig.rowOf(secret)).toMatchObject({ rpm: 30 });
   });
 
-  it('are replaced and revoked, if the customer says so', async () => {
+  it('are replaced and revoked after a confirmation', async () => {
     const { page } = await opened();
     const first = await makeKey(page, 'shop');
     page.once('dialog', (dialog) => void dialog.dismiss());
     await page.getByRole('button', { name: 'Revoke shop' }).click();
-    // An emptied field is no number of hours: the old key must not end at once.
+    // An empty field is not a number of hours: the old key must not expire at once.
     for (const nothing of ['', ' ', 'soon']) {
       page.once('dialog', (dialog) => void dialog.accept(nothing));
       await page.getByRole('button', { name: 'Replace shop' }).click();
@@ -146,7 +146,7 @@ describe('keys that customers make', () => {
     await expect.poll(async () => (await rig.rowOf(second))['enabled']).toBe(false);
   });
 
-  it('that cannot be read are no section without a word', async () => {
+  it('that cannot be read are replaced by an error, not by an empty section', async () => {
     const { instead } = server;
     server.instead = (request, response) => {
       if (request.url !== '/v1/account/keys') return instead(request, response);
@@ -159,7 +159,7 @@ describe('keys that customers make', () => {
     expect(await said.isVisible()).toBe(true);
   });
 
-  it('are no matter of a key that may not: nothing of it is asked for', async () => {
+  it('are not offered or requested with a key that lacks the right', async () => {
     server.key = {};
     const { page } = await open(`/account#${pageKey}`);
     await page.locator('#figures .card').first().waitFor();
@@ -172,7 +172,7 @@ describe('keys that customers make', () => {
 });
 
 describe('a redeem code', () => {
-  it('is redeemed by a key that may not manage, once the customer knows for which account, and its refusal is said', async () => {
+  it('is redeemed by a key without the right to manage keys after naming the account, and a rejection is shown', async () => {
     const code = formatCode(generateHex(codeBytes));
     await rig.put('codes', { hash: hashCode(code), batch: 'spring', amount: 12.5 });
     server.key = { account: `acme-${made}` };
@@ -194,7 +194,7 @@ describe('a redeem code', () => {
 });
 
 describe('a top-up', () => {
-  it('leads to the address that the relay answers, and comes back without a promise', async () => {
+  it('redirects to the address from the relay, and promises nothing on return', async () => {
     rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
     const { page } = await opened();
     await page.route('https://shop.example/**', (route) => route.fulfill({ body: 'the shop' }));
@@ -210,7 +210,7 @@ describe('a top-up', () => {
     expect(await back.page.locator('#payment').isVisible()).toBe(false);
   });
 
-  it('of a link names the account that it pays for, and asks for no payment unless the customer agrees', async () => {
+  it('from a link names the account that it pays for, and starts no payment unless the customer agrees', async () => {
     rig.settings = { ...rig.settings, topUpUrl: 'https://shop.example/{account}' };
     server.key = { manage: true, account: `acme-${made}` };
     const { page } = await opened();
@@ -223,7 +223,7 @@ describe('a top-up', () => {
     );
   });
 
-  it('by Stripe is made by the relay for the amount that the customer types', async () => {
+  it('through Stripe is created by the relay for the amount that the customer enters', async () => {
     rig.settings.topUpBonus = [
       { pay: 100, get: 110 },
       { pay: 500, get: 580 },
@@ -246,7 +246,7 @@ describe('a top-up', () => {
     expect(rig.stripe.asked.at(-1)?.form.toString()).toContain('2050');
   });
 
-  it('that the relay refuses is said, and there is none where the operator offers none', async () => {
+  it('that the relay rejects shows the error, and is hidden if the operator offers none', async () => {
     const { page } = await opened();
     expect(await page.locator('#top-up').isVisible()).toBe(false);
     rig.payments();
@@ -260,7 +260,7 @@ describe('a top-up', () => {
 });
 
 describe('an automatic top-up', () => {
-  it('leads to Stripe for the first payment, then shows its state, and is turned off by a button', async () => {
+  it('redirects to Stripe for the first payment, then shows its state, and is disabled by a button', async () => {
     rig.payments();
     rig.stripe.answer = (form) => ({
       session: {
@@ -299,7 +299,7 @@ describe('an automatic top-up', () => {
   });
 });
 
-it('a month of a plan is bought by a button that names its price', async () => {
+it('a button that shows the price buys a month of a plan', async () => {
   rig.payments();
   if (rig.settings.payments?.stripe.checkout) rig.settings.payments.stripe.checkout.plans = [2];
   rig.settings.subscriptionEnabled = true;

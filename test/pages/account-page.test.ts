@@ -15,7 +15,7 @@ const { server, open } = pagesRig((each) => {
 
 const opened = (path = `/account#${pageKey}`, options = {}) => open(path, options);
 
-/** As where there is no network. */
+/** Simulates a missing network. */
 const cutOff = (): void => {
   server.instead = (_request, response) => {
     response.destroy();
@@ -26,7 +26,7 @@ const cutOff = (): void => {
 const balance = (page: Page) => page.getByText('¥41.25');
 
 describe('the key', () => {
-  it('in the fragment opens the account, and leaves the address bar; no request line and no referrer has it', async () => {
+  it('in the fragment opens the account and disappears from the address bar, and no request line or referrer contains it', async () => {
     const { page, complaints } = await opened();
     await balance(page).waitFor();
     await page.locator('#rows tr').first().waitFor();
@@ -51,7 +51,7 @@ describe('the key', () => {
     expect(page.url()).not.toContain('sk-');
   });
 
-  it('typed in is gone with a reload, or stays in this tab alone if the customer says so', async () => {
+  it('that was typed is lost on reload, or stays only in this tab if the customer chooses that', async () => {
     const { page } = await opened('/account');
     const typeKey = async (): Promise<void> => {
       await page.getByLabel('API key', { exact: true }).fill(pageKey);
@@ -73,7 +73,7 @@ describe('the key', () => {
     await expect.poll(() => page.getByRole('button', { name: 'Sign in' }).isVisible()).toBe(true);
   });
 
-  it('of a link takes the place of one that is kept if it is accepted, and leaves it if it is refused', async () => {
+  it('from a link replaces a stored key if it is accepted, and keeps that if it is rejected', async () => {
     const { page } = await opened('/account');
     await page.evaluate(`sessionStorage.setItem('relay-key', '${pageKey}')`);
     await page.goto(`${server.address}/account#sk-wrong`);
@@ -85,22 +85,22 @@ describe('the key', () => {
     await expect.poll(() => page.evaluate('sessionStorage.length')).toBe(0);
   });
 
-  it('that was typed is still there when the relay cannot be reached', async () => {
+  it('that was typed stays in its field if the relay cannot be reached', async () => {
     const { page } = await opened('/account');
     cutOff();
     const key = page.getByLabel('API key', { exact: true });
-    // By the keyboard alone.
+    // With the keyboard only.
     await page.keyboard.type(pageKey);
     await page.keyboard.press('Enter');
     await page.getByText('could not be reached').waitFor();
     expect(await key.inputValue()).toBe(pageKey);
   });
 
-  it('is not found by who comes next: neither by the Back button nor in the page once it is forgotten', async () => {
+  it('cannot be found by the next user of the browser: neither with the Back button nor in the page after logout', async () => {
     const { page } = await opened(`/account#%20${pageKey}%0A`);
     await balance(page).waitFor();
     expect(page.url()).toBe(`${server.address}/account`);
-    // This build of Chromium keeps no page for its Back button, so the page gets the events that others send.
+    // This build of Chromium caches no page for its Back button, so the test sends the events of other browsers.
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
     expect(await balance(page).isVisible()).toBe(false);
     server.seen.length = 0;
@@ -108,7 +108,7 @@ describe('the key', () => {
     const again = page.waitForEvent('load');
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))");
     await again;
-    // Every page asks for the public list of models, at its own time.
+    // Every page requests the public list of models at some point.
     expect(server.seen.map(({ url }) => url).filter((url) => url !== '/v1/models')).toEqual(['/account']);
     await page.evaluate(`location.hash = '#${pageKey}'`);
     await page.locator('#rows tr').first().waitFor();
@@ -117,10 +117,10 @@ describe('the key', () => {
     expect(await page.content()).not.toMatch(/41\.25|01m81b5hbv5v/);
   });
 
-  it('that is refused is named in the words of the relay and not kept; what is no key is not sent', async () => {
+  it('that is rejected shows the relay’s error and is not stored, and an invalid key is not sent', async () => {
     const { page } = await opened('/account#sk-wrong');
     await page.getByText('The API key is not valid.').waitFor();
-    // To whoever holds the key, and no more than both cases may mean: the relay's answer is one.
+    // Written for the holder of the key. Covers both cases, because the relay's answer does not distinguish them.
     expect(await page.locator('#sign-state.wrong').innerText()).toMatch(/disabled.*expired.*under Keys/);
     expect(await accessFaults(page)).toEqual([]);
     expect(page.url()).not.toContain('#');
@@ -134,7 +134,7 @@ describe('the key', () => {
 
 describe('what the page shows', () => {
   it.each(['en-US', 'zh-CN'])(
-    'has the whole id of a call with long cells on a screen (%s)',
+    'includes the full id of a call with long cells on a screen (%s)',
     async (locale) => {
       const long = {
         model: 'anthropic/claude-sonnet-4-5',
@@ -158,7 +158,7 @@ describe('what the page shows', () => {
     return made;
   });
 
-  it('is balance, plan, limits, notices, announced prices and usage by day and model', async () => {
+  it('includes balance, plan, limits, notices, announced prices and usage by day and model', async () => {
     server.budgets = [
       { by: 'tag:team', name: '<b>', amount: 5, period: 'month', used: 1.5, resets_at: 1_796_083_200 },
       { by: 'end_user', name: '*', amount: 1, period: 'day', used: null, resets_at: 1_796_083_200 },
@@ -186,7 +186,7 @@ describe('what the page shows', () => {
     expect(server.seen.at(-1)?.url).toBe('/v1/account?days=30');
   });
 
-  it('has the prices of a customer in a group with their end, and those that replace them', async () => {
+  it('includes group prices of the customer with their end, and those that replace them', async () => {
     const monday = Date.UTC(2099, 10, 30);
     const priced = { type: 'token-billing' as const, anonymous: false };
     server.snapshot = {
@@ -215,7 +215,7 @@ describe('what the page shows', () => {
       );
   });
 
-  it('says how long the balance lasts, and warns below the level of alerts', async () => {
+  it('includes how long the balance lasts, and a warning below the alert level', async () => {
     server.daysLeft = 36.5;
     const { page } = await opened();
     const figures = page.locator('#figures');
@@ -230,7 +230,7 @@ describe('what the page shows', () => {
     expect(await accessFaults(page)).toEqual([]);
   });
 
-  it('says what a plan paid, and which calls failed', async () => {
+  it('includes what a plan paid, and failed calls', async () => {
     server.rows = [
       usageRow('a', 1, { charge: 0, plan_slot: 'chat#2026-11' }),
       usageRow('b', 2, { charge: 0, end: 'failed' }),
@@ -246,7 +246,7 @@ describe('what the page shows', () => {
     expect(await page.locator('#rows .wrong').allInnerTexts()).toEqual(['failed']);
   });
 
-  it('says when a plan ended, and nothing of a plan that never was', async () => {
+  it('includes the end of a plan, and nothing about a plan that never existed', async () => {
     server.planUntil = Date.parse('2026-03-05T12:00:00Z');
     const { page } = await opened();
     await expect.poll(() => page.locator('#plan').innerText()).toMatch(/Plan\s+Ended on 5 Mar 2026, /);
@@ -255,13 +255,13 @@ describe('what the page shows', () => {
     await page.locator('#plan').waitFor({ state: 'hidden' });
   });
 
-  it('counts refused and failed calls where the relay does', async () => {
+  it('counts rejected and failed calls as the relay does', async () => {
     server.refusals = [{ account: 'acme', hour: '2026-11-22T09', counts: { rate_limit_exceeded: 7 } }];
     const { page } = await opened();
     await expect.poll(() => page.locator('#errors').innerText()).toMatch(/rate_limit_exceeded\s+7/);
   });
 
-  it('turns the pages of the ledger both ways', async () => {
+  it('pages through the ledger in both directions', async () => {
     const { page } = await opened();
     const first = page.locator('#rows tr code').first();
     await expect.poll(() => first.innerText()).toMatch(/2100$/);
@@ -272,14 +272,14 @@ describe('what the page shows', () => {
     expect(await page.getByRole('button', { name: 'Older' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Newer' }).click();
     await expect.poll(() => first.innerText()).toMatch(/2120$/);
-    // Read anew, also after each call of the playground, it is the same page.
+    // A refresh, also after each call of the playground, keeps the page.
     server.rows[20] = { ...server.rows[20]!, id: 'newly' };
     await page.getByRole('button', { name: 'Refresh' }).click();
     await expect.poll(() => first.innerText()).toBe('newly');
     await page.getByText('Page 2').waitFor();
   });
 
-  it('selects rows by end user and tag, with their sum, also for the file', async () => {
+  it('can be filtered by end user and tag, with their sum, also for the file', async () => {
     for (const at of [3, 7])
       server.rows[at] = usageRow(`of-bob-${at}`, at, {
         charge: 0.25,
@@ -308,7 +308,7 @@ describe('what the page shows', () => {
     ]);
   });
 
-  it('reads no rows for the plot, and saves 10,000 as CSV that no spreadsheet runs', async () => {
+  it('reads no rows for the plot, and saves 10,000 as CSV without executable formulas', async () => {
     server.rows = Array.from({ length: 10_000 }, (_, at) => usageRow(`row-${at}`, at));
     server.rows[3] = usageRow('grant#1', 3, {
       kind: 'grant',
@@ -332,7 +332,7 @@ describe('what the page shows', () => {
     expect(rows[4]).toMatchObject({ charge: '0.000000001', model: 'gpt-4o', service_tier: 'flex' });
   });
 
-  it('says that the relay cannot be reached, and does not forget the account that is open', async () => {
+  it('reports an unreachable relay, and keeps the open account', async () => {
     const { page } = await opened();
     await balance(page).waitFor();
     cutOff();
@@ -341,7 +341,7 @@ describe('what the page shows', () => {
     expect(await balance(page).isVisible()).toBe(true);
   });
 
-  it('has statements of months with the seller on them, which are printed alone and saved as CSV', async () => {
+  it('includes monthly statements with the seller, which can be printed alone and saved as CSV', async () => {
     const models = [
       {
         model: 'gpt-4o',
@@ -389,7 +389,7 @@ describe('what the page shows', () => {
     const paper = page.locator('#paper');
     await paper.getByText('Example <b>Ltd</b>').waitFor();
     expect(server.seen.at(-1)?.url).toBe(`/v1/account/statement?month=${month}`);
-    // All with as many decimals, so that they stand below each other and add up.
+    // All with the same number of decimals, so that they align and add up.
     expect(await paper.locator('tbody td:last-child').allInnerTexts()).toEqual([
       '37.500000000',
       '12.000000000',
@@ -409,7 +409,7 @@ describe('what the page shows', () => {
       ["'=evil", '1', '-0.250000003'],
       ['Closing balance', '', '48.499999997'],
     ]);
-    // On a phone no name is squeezed into a column of letters.
+    // On a phone no name is squeezed into a one-letter column.
     await page.setViewportSize({ width: 390, height: 800 });
     const names = page.locator('.numbers tbody th');
     await expect
@@ -426,7 +426,7 @@ describe('what the page shows', () => {
     await page.locator('#statement-state.wrong').getByText('Invalid month.').waitFor();
   });
 
-  it('is in the language of the browser, until another one is chosen: then on every page', async () => {
+  it('is in the language of the browser, or in a chosen one on every page', async () => {
     const { page } = await opened(undefined, { locale: 'zh-CN' });
     await page.locator('#rows tr').first().waitFor();
     const shown = await page.locator('main').innerText();
@@ -453,7 +453,7 @@ describe('what the page shows', () => {
     await page.getByRole('button', { name: '登录' }).waitFor();
   });
 
-  it('is shown in no frame', async () => {
+  it('cannot be shown in a frame', async () => {
     const { page, complaints } = await open();
     server.instead = ({ url }, response) => {
       if (url !== '/frame') return false;

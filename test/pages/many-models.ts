@@ -15,7 +15,7 @@ const families: [prefix: string, count: number][] = [
   ['doubao-', 20],
 ];
 
-/** 300 models: long names, vendors, tiers, prices of caches, calls, free ones, one that nobody priced. */
+/** 300 models: long names, vendors, tiers, prices of caches, prices per call, free ones, one without a price. */
 export function manyModels(nowMs: number): { snapshot: Partial<Snapshot>; settings: Partial<Settings> } {
   const byCall = 'flux-pro-1.1-ultra';
   const models = [

@@ -11,7 +11,7 @@ describe('the page of 300 models', () => {
     return made;
   });
 
-  it('has under 60 KB with its script, in each language', async () => {
+  it('is smaller than 60 KB with its script, in each language', async () => {
     const sizeOf = async (path: string): Promise<number> => {
       const answer = await fetch(server.address + path, { headers: { accept: 'text/html' } });
       return (await answer.arrayBuffer()).byteLength;
@@ -22,7 +22,7 @@ describe('the page of 300 models', () => {
       expect((await sizeOf(`/?lang=${language}`)) + (await sizeOf(script))).toBeLessThan(60_000);
   });
 
-  it('is whole without a script: models, prices, plans, examples', async () => {
+  it('is complete without a script: models, prices, plans, examples', async () => {
     const { page } = await open('/', { javaScriptEnabled: false });
     expect(await page.getByRole('rowheader').count()).toBeGreaterThan(300);
     expect(await page.getByRole('searchbox').count()).toBe(0);
@@ -31,7 +31,7 @@ describe('the page of 300 models', () => {
     expect(await page.locator('#connect').innerText()).toContain('wire_api = "responses"');
   });
 
-  it('finds models by all words, in names and families, by the keyboard alone', async () => {
+  it('finds models by all words, in names and families, with only the keyboard', async () => {
     const { page } = await open('/');
     const shown = page.locator('.models tbody tr:not([hidden]) code');
     await page.keyboard.press('/');
@@ -57,7 +57,7 @@ describe('the page of 300 models', () => {
       return open('/?model=gpt-3', options);
     });
 
-    it('has its prices, what it is, and examples with its name', async () => {
+    it('contains its prices, its description, and examples with its name', async () => {
       prepare();
       const { page } = await open('/');
       await page.getByRole('link', { name: 'Qwen/Qwen3-7', exact: true }).click();
@@ -83,7 +83,7 @@ describe('the page of 300 models', () => {
     await expect.poll(copied).toContain('curl -N ');
   });
 
-  it('makes no element of markup in notices, plans, contact and names', async () => {
+  it('escapes markup in notices, plans, contact and names', async () => {
     const attack = `"><img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>`;
     server.settings = {
       subscriptionEnabled: true,

@@ -8,11 +8,11 @@ interface Opened {
   complaints: string[];
 }
 
-/** A browser and a server of the pages for one test file. The server has nothing but what `prepare` gives it for each test. */
+/** A browser and a server of the pages for one test file. The server has only the data that `prepare` sets for each test. */
 export function pagesRig(prepare: (server: PagesServer) => void) {
   let browser: Browser;
   const server = new PagesServer();
-  /** By their options: a tab that has shown the page before shows it in half the processor time of a new one. */
+  /** Tabs by their options: a reused tab needs half the processor time of a new one. */
   const idleTabs = new Map<string, Opened[]>();
   const usedTabs: [string, Opened][] = [];
   beforeAll(async () => {
@@ -51,33 +51,30 @@ export function pagesRig(prepare: (server: PagesServer) => void) {
   };
 }
 
-/** Takes from a tab all that its test has left: other tabs of its context, routes, listeners, storage, complaints. */
+/** Resets a tab after a test: other tabs of its context, routes, listeners, storage, complaints. */
 async function emptyTab({ page, complaints }: Opened, address: string): Promise<void> {
   const context = page.context();
   const others = context.pages().filter((each) => each !== page);
   await Promise.all(others.map((each) => each.close()));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   page.removeAllListeners('dialog');
-  // In the same origin: for another one, the browser would start another process.
+  // In the same origin, because the browser would start another process for a different one.
   await page.goto(address + emptyPath);
   await page.evaluate('localStorage.clear(), sessionStorage.clear()');
   await context.clearCookies();
   complaints.length = 0;
 }
 
-/** On a phone and on a screen, in the dark and in the light, in both languages. `show` opens the page, until all is there. */
+/** On a phone and on a screen, in dark and light mode, in both languages. `show` opens the page and waits for its content. */
 export const looksSound = (show: (options: BrowserContextOptions) => Promise<Opened>): void =>
   it.each([
     [390, 'dark', 'en-US'],
     [1280, 'light', 'en-US'],
     [390, 'light', 'zh-CN'],
     [1280, 'dark', 'zh-CN'],
-  ] as const)(
-    'at %i px, %s, %s has no fault of access and no part beyond the edge',
-    async (width, colorScheme, locale) => {
-      const { page, complaints } = await show({ colorScheme, locale, viewport: { width, height: 800 } });
-      expect(await accessFaults(page)).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-      expect(complaints).toEqual([]);
-    },
-  );
+  ] as const)('at %i px, %s, %s is accessible and does not overflow', async (width, colorScheme, locale) => {
+    const { page, complaints } = await show({ colorScheme, locale, viewport: { width, height: 800 } });
+    expect(await accessFaults(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    expect(complaints).toEqual([]);
+  });

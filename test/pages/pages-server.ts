@@ -16,7 +16,7 @@ import { keyRow } from '../support/core-rig.ts';
 
 export interface SeenRequest {
   method: string;
-  /** The whole request line, as it came. */
+  /** The raw request line. */
   url: string;
   headers: IncomingMessage['headers'];
   body: string;
@@ -24,19 +24,19 @@ export interface SeenRequest {
 
 type Answering = (request: SeenRequest, response: ServerResponse) => unknown;
 
-/** A page of this origin without anything. */
+/** An empty page of this origin. */
 export const emptyPath = '/empty';
 
 const nothingSaid: Answering = (_request, response) => void response.end();
 
-/** Both pages, from the function's own handle, beside account endpoints and a chat endpoint that a test scripts. */
+/** Both pages, from the function's own handle, next to account endpoints and a chat endpoint that a test scripts. */
 export class PagesServer {
   readonly seen: SeenRequest[] = [];
   settings: Partial<Settings> = {};
   snapshot: Partial<Snapshot> = {};
   /** Newest first. */
   rows: UsageEntry[] = [];
-  /** Newest first; answered are those that the query asks for. */
+  /** Newest first; the query selects from them. */
   days: AccountDay[] = [];
   /** How long the balance lasts, as the relay computes it. */
   daysLeft: number | null = null;
@@ -44,14 +44,14 @@ export class PagesServer {
   budgets: AccountTagBudget[] = [];
   /** Epoch milliseconds. */
   planUntil = 2e12;
-  /** More of the row of the page's key. */
+  /** More attributes of the key's row. */
   key: Record<string, unknown> = {};
   statement: AccountStatement | undefined;
-  /** More of the account's row. */
+  /** More attributes of the account's row. */
   account: Record<string, unknown> = {};
   /** Answers POST /v1/chat/completions. */
   chat: Answering = nothingSaid;
-  /** Answers before everything else, if it says so. */
+  /** Answers a request first if it returns an answer. */
   instead: (request: SeenRequest, response: ServerResponse) => boolean = () => false;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   address = '';
@@ -177,7 +177,7 @@ export const usageRow = (id: string, minutesAgo: number, more: Partial<UsageEntr
   ...more,
 });
 
-/** What a model was used for on a UTC day. */
+/** The usage of a model on a UTC day. */
 export const dayUsage = (model: string, daysAgo: number, more: Partial<AccountDay> = {}): AccountDay => ({
   day: (Math.floor(Date.now() / 86_400_000) - daysAgo) * 86_400,
   model,

@@ -14,7 +14,7 @@ const png =
 
 type Delta = Record<string, unknown>;
 
-/** Answers with chunks of an answer, each as its own write; then what the test does with the rest. */
+/** Answers with chunks of an answer, each in its own write; then the test continues the response. */
 function streams(...deltas: (string | Delta)[]): void {
   server.chat = (_request, response) => {
     begin(response);
@@ -57,7 +57,7 @@ const asked = (): Record<string, unknown>[] =>
     .map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 
 describe('the field of the model', () => {
-  it('proposes one, but not to somebody who is writing another', async () => {
+  it('suggests one, but not while the user is typing another', async () => {
     const { page } = await open(undefined);
     const listed = Promise.withResolvers<void>();
     await page.route('**/v1/models', async (route) => {
@@ -80,7 +80,7 @@ describe('the field of the model', () => {
 });
 
 describe('a question', () => {
-  it('streams, keeps the conversation, and says what it cost when the ledger has it', async () => {
+  it('streams, keeps the conversation, and shows its cost once the ledger has it', async () => {
     streams({ reasoning_content: 'Let me see.' }, 'Hel', 'lo');
     const { page } = await opened();
     await ask(page);
@@ -105,7 +105,7 @@ describe('a question', () => {
     expect(await accessFaults(page)).toEqual([]);
   });
 
-  it('takes a temperature and a limit of the answer, where they are given', async () => {
+  it('sends a temperature and an output limit if they are given', async () => {
     streams('one');
     const { page } = await opened();
     await ask(page);
@@ -119,7 +119,7 @@ describe('a question', () => {
     expect(asked()[1]).toMatchObject({ temperature: 0.25, max_completion_tokens: 300 });
   });
 
-  it('takes pictures from files and from the clipboard, as data: URLs, and refuses what is none', async () => {
+  it('accepts pictures from files and from the clipboard, as data: URLs, and rejects other files', async () => {
     streams('A dot.');
     const { page } = await opened();
     const files = page.locator('#files');
@@ -148,7 +148,7 @@ describe('a question', () => {
     ]);
   });
 
-  it('hands tools on, shows their calls, and sends the results that the customer writes', async () => {
+  it('sends tools, shows their calls, and sends the results that the customer writes', async () => {
     const { page } = await opened();
     await page.getByText('System prompt, tools').click();
     await page.getByLabel('Tools').fill('{"not": "a list"}');
@@ -184,8 +184,8 @@ describe('a question', () => {
   });
 });
 
-describe('what a model says', () => {
-  it('makes no element, loads nothing and runs nothing, whole or in pieces', async () => {
+describe('the output of a model', () => {
+  it('creates no element, loads nothing and runs nothing, whole or in pieces', async () => {
     const attacks = [
       '<img src=x onerror="globalThis.ran=1">',
       '<scr',
@@ -218,13 +218,13 @@ describe('what a model says', () => {
     const strange =
       'turns.querySelectorAll("img, script, svg, iframe, a, b, [onerror], [onload], [href], [src]").length';
     expect(await page.evaluate(strange)).toBe(0);
-    // The frame of two turns and of one call, whatever was said.
+    // The elements around two turns and one call, whatever their content.
     expect((await page.evaluate<number>(count)) - elements).toBeLessThan(30);
     expect(server.seen.filter(({ url }) => /steal|\/x$/.test(url))).toEqual([]);
     expect(complaints).toEqual([]);
   });
 
-  it('shows pictures that came in the answer, a few of a bounded size, and loads none', async () => {
+  it('shows a few pictures of bounded size from the answer, and loads none', async () => {
     const url = `data:image/png;base64,${png}`;
     const images = (...urls: unknown[]) =>
       urls.map((each) => ({ type: 'image_url', image_url: { url: each } }));
@@ -264,7 +264,7 @@ describe('what a model says', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('cannot become markup even where a script would make it: the policy takes no text for elements', async () => {
+  it('cannot become markup even if a script tries: the policy forbids text as elements', async () => {
     const { page } = await opened();
     const tried = 'try { document.body.innerHTML = "<b>x</b>"; "made" } catch (error) { error.name }';
     expect(await page.evaluate(tried)).toBe('TypeError');
@@ -275,7 +275,7 @@ describe('what a model says', () => {
     expect(await page.evaluate(calls)).toBe('refused');
   });
 
-  it('of 100 MB is read to its end in bounded memory, and its first 200,000 characters are shown', async () => {
+  it('of 100 MB is read completely in bounded memory, and its first 200,000 characters are shown', async () => {
     const piece = 'x'.repeat(500_000);
     server.chat = async (_request, response) => {
       begin(response);
@@ -287,7 +287,7 @@ describe('what a model says', () => {
     await ask(page);
     await answer(page).getByText('99,800,000 more characters are not shown.').waitFor({ timeout: 25_000 });
     expect((await answer(page).locator('> .text').textContent())?.length).toBe(200_000);
-    // What is held, not what waits for the collector.
+    // Memory in use, without what waits for the garbage collector.
     const devtools = await page.context().newCDPSession(page);
     await devtools.send('HeapProfiler.collectGarbage');
     const { usedSize } = await devtools.send('Runtime.getHeapUsage');
@@ -303,8 +303,8 @@ async function askOnce(page: Page, question: string): Promise<unknown> {
   return asked().at(-1)?.['messages'];
 }
 
-describe('an answer that does not end well', () => {
-  it('is stopped by the customer: what came stays but for half of a call, which vendors refuse, and the connection is closed', async () => {
+describe('an interrupted answer', () => {
+  it('that the customer stops keeps its text, drops a partial tool call, which vendors reject, and closes the connection', async () => {
     let gone: Promise<unknown> | undefined;
     const half = {
       index: 0,
@@ -330,7 +330,7 @@ describe('an answer that does not end well', () => {
     ]);
   });
 
-  it('is charged also when it was stopped before anything came, and the cost is said when the relay has it', async () => {
+  it('is also charged if it was stopped before any content, and its cost is shown once the relay has it', async () => {
     let tags: unknown;
     server.chat = ({ headers }) => (tags = headers['x-relay-tags']);
     const { page } = await opened();
@@ -348,7 +348,7 @@ describe('an answer that does not end well', () => {
       .waitFor();
   });
 
-  it('of a conversation that was left is no part of the next one', async () => {
+  it('of an abandoned conversation is not part of the next one', async () => {
     server.chat = (_request, response) => void write(begin(response), { content: 'of the old one' });
     const { page } = await opened();
     await ask(page);
@@ -358,7 +358,7 @@ describe('an answer that does not end well', () => {
     expect(await askOnce(page, 'Anew')).toEqual([{ role: 'user', content: 'Anew' }]);
   });
 
-  it('that was refused gives the question back, and does not ask it beside the next one', async () => {
+  it('that was rejected returns the question to its field, and does not send it with the next one', async () => {
     server.chat = (_request, response) => refuse(response);
     const { page } = await opened();
     await ask(page, 'Too large');
@@ -367,7 +367,7 @@ describe('an answer that does not end well', () => {
     expect(await askOnce(page, 'Smaller')).toEqual([{ role: 'user', content: 'Smaller' }]);
   });
 
-  it('shows that it waits while nothing comes', async () => {
+  it('shows that it is waiting while nothing arrives', async () => {
     server.chat = (_request, response) => begin(response).flushHeaders();
     const { page } = await opened();
     await ask(page);
@@ -386,7 +386,7 @@ describe('an answer that does not end well', () => {
     ['no JSON', ends('<html>'), 'not a valid stream'],
     ['a line without end', ends('x'.repeat(13_000_000)), 'too long to show'],
     ['strange types', ends('[1]\n\ndata: 7'), 'not a valid stream'],
-  ])('%s is said, and the next question can be asked', async (_case, respond, said) => {
+  ])('%s is reported, and the next question can be asked', async (_case, respond, said) => {
     server.chat = (_request, response) => respond(response);
     const { page } = await opened();
     await ask(page);

@@ -54,13 +54,13 @@ async function serving() {
   return { server, gate, room, worker, open, said };
 }
 
-/** Resolves when a count of the thread's is no longer so small. */
+/** Resolves once a count of the thread exceeds this. */
 async function above(gate: Int32Array, place: number, small: number): Promise<void> {
   await Atomics.waitAsync(gate, place, small).value;
 }
 
-describe('a call that may hold the event loop', () => {
-  test('is answered by a thread, while the main thread answers others though that one is held', async () => {
+describe('a call that may block the event loop', () => {
+  test('is answered by a thread, so the main thread answers others while that thread is blocked', async () => {
     const { gate, said } = await serving();
     const held = said('/v1/responses/blocked', 100_000);
     await above(gate, at.blocked, 0);
@@ -71,7 +71,7 @@ describe('a call that may hold the event loop', () => {
     expect(await said('/v1/chat/completions', 100_000)).toBe('thread 100000');
   });
 
-  test('is streamed as its client reads it, and its source returned when the client leaves', async () => {
+  test('is streamed at the client’s speed, and its source is closed when the client leaves', async () => {
     const { gate, open, said, server } = await serving();
     expect(await said('/v1/responses/stream')).toBe('one two three');
     await above(gate, at.returned, 0);
@@ -82,25 +82,25 @@ describe('a call that may hold the event loop', () => {
     await expect.poll(() => server.count, { timeout: 10_000 }).toBe(0);
   });
 
-  test('that is cut in its thread breaks its connection', async () => {
+  test('that is cut in its thread closes its connection', async () => {
     const { said } = await serving();
     await expect(said('/v1/responses/cut')).rejects.toThrow('aborted');
   });
 
-  test('ends as at its deadline when the server does', async () => {
+  test('ends as at its deadline when the server shuts down', async () => {
     const { server, said } = await serving();
     const waits = said('/v1/responses/waits');
     await expect.poll(() => server.count, { timeout: 10_000 }).toBe(1);
-    // Begun: a thread answers in the order in which it was asked.
+    // The call has started: a thread answers in order of arrival.
     await said('/v1/responses/any');
     expect(await server.end(0)).toBe(0);
     expect(await waits).toBe('ended');
   });
 
-  test('takes its room from that of all threads, and gives it back', async () => {
+  test('takes its memory from the budget of all threads, and returns it', async () => {
     const { gate, room, said } = await serving();
     expect(await said('/v1/responses/room')).toBe('true');
-    // The thread gives room back after the answer.
+    // The thread returns its memory after the answer.
     await expect.poll(() => Number(room[0]), { timeout: 10_000 }).toBe(megabyte);
     const waits = said('/v1/responses/waits', 700_000);
     await above(gate, at.blocked, 0);
@@ -108,7 +108,7 @@ describe('a call that may hold the event loop', () => {
     void waits.catch(() => undefined);
   });
 
-  test('breaks its connection when its thread dies, and so does each that comes after it', async () => {
+  test('closes its connection if its thread dies, and so does each later call', async () => {
     const { server, said } = await serving();
     const waits = said('/v1/responses/waits').catch(() => 'broken');
     await expect.poll(() => server.count, { timeout: 10_000 }).toBe(1);
@@ -119,7 +119,7 @@ describe('a call that may hold the event loop', () => {
     expect(faults).toHaveLength(3);
   });
 
-  test('says of a fault that no call owns that all are to end', async () => {
+  test('ends all calls after an error outside of any call', async () => {
     const { server, worker, said } = await serving();
     const told = once(worker, 'message');
     const faulty = said('/v1/responses/faulty');
@@ -129,7 +129,7 @@ describe('a call that may hold the event loop', () => {
   });
 });
 
-test('a request is handed to the thread for what it may take', () => {
+test('a request goes to the thread for its possible size', () => {
   const lane = (path: string, body: string, headers = {}) =>
     laneOf({ path, headers, body: Buffer.from(body) });
   const chat = '/v1/chat/completions';

@@ -1,4 +1,4 @@
-/** The server as its image runs it, beside the functions of one stack, on the same tables. */
+/** The server as its image runs it, next to the functions of one stack, on the same tables. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { keyOf, MoneyReader, rowsOfAccount, until } from '../local/money-reader.ts';
@@ -50,7 +50,7 @@ beforeAll(async () => {
   const seals = Object.entries(JSON.parse(SEAL_KEYS) as Record<string, string>);
   container = await startContainer({
     ...variables,
-    // One by one, as ECS gives them.
+    // As single variables, like ECS sets them.
     ...Object.fromEntries(ORIGIN_SECRETS.split(',').map((secret, at) => [`ORIGIN_SECRET_${at + 1}`, secret])),
     ...Object.fromEntries(seals.map(([number, secret]) => [`SEAL_KEY_${number}`, secret])),
     AWS_REGION: 'us-east-1',
@@ -66,7 +66,7 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-/** To the server as the balancer does, or by the front door to a function. */
+/** Posts to the server as the balancer does, or through the front door to a function. */
 const post = (host: 'server' | 'functions', account: string, content: string): Promise<Response> => {
   const { ORIGIN_SECRETS = '' } = stack.environments.get('responses') ?? {};
   const isServer = host === 'server';
@@ -93,7 +93,7 @@ const saidIn = (body: Record<string, unknown>): string =>
 const wordsOf = (mark: string): string[] => Array.from({ length: 10 }, (_, at) => `${mark}/${at} `);
 
 describe('the image of the server', { timeout: 240_000 }, () => {
-  test('is of Node 24, runs as nobody in particular, and is healthy by its own check', async () => {
+  test('uses Node 24, runs as an unprivileged user, and passes its own health check', async () => {
     const [pinned, used] = dockerfile.bases;
     expect(pinned).toMatch(/\/node:24-slim@sha256:[0-9a-f]{64} AS pinned$/);
     expect([dockerfile.argument, used]).toEqual(['NODE_IMAGE=pinned', '${NODE_IMAGE}']);
@@ -101,7 +101,7 @@ describe('the image of the server', { timeout: 240_000 }, () => {
     expect(await container.health()).toBe(0);
   });
 
-  test(`serves ${ofServer} streams at once beside ${ofFunctions} of functions: each whole and its own, each billed once, and the audit agrees`, async () => {
+  test(`serves ${ofServer} streams at once while functions serve ${ofFunctions}: each is complete and separate, each is billed once, and all balances match`, async () => {
     const all = Promise.withResolvers<void>();
     let arrived = 0;
     upstream.script(async ({ body }, reply) => {
@@ -118,7 +118,7 @@ describe('the image of the server', { timeout: 240_000 }, () => {
     });
     const begun: { at: number; account: string; id: string; text: Promise<string> }[] = [];
     const numbers = Array.from({ length: ofServer + ofFunctions }, (_, at) => at);
-    // All are under way at once, but begin some at a time: they share one emulated store with this process.
+    // All run at once, but start in groups, because they share one emulated store with this process.
     for (let from = 0; from < numbers.length; from += wave)
       begun.push(
         ...(await Promise.all(
@@ -149,12 +149,12 @@ describe('the image of the server', { timeout: 240_000 }, () => {
       exitCode: 0,
       output: expect.stringContaining('all balances match') as string,
     });
-    // What their number follows: the count while they ran.
+    // The metric for scaling: the count while they ran.
     const counts = container.lines.flatMap((line) => /"RequestsInFlight":(\d+)/.exec(line)?.[1] ?? []);
     expect(Math.max(...counts.map(Number))).toBeGreaterThan(1);
   });
 
-  test('ends at SIGTERM once its streams have, whole, with exit code 0, and is not healthy then', async () => {
+  test('exits with 0 after SIGTERM once its streams are complete, and is not healthy until then', async () => {
     const go = Promise.withResolvers<void>();
     upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'first ' }));

@@ -1,4 +1,4 @@
-/** What the server's Dockerfile makes, without Docker: its files in a folder, and its commands as processes of its user. */
+/** Builds and runs the server's Dockerfile without Docker: its files in a folder, and its commands as processes of its user. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 
 const context = join(import.meta.dirname, '..', '..', 'dist', 'server');
 
-/** Each instruction by its name. One that this cannot carry out fails, so that none is passed over. */
+/** Instructions by name. An unsupported instruction fails, so that none is skipped. */
 function readDockerfile(text: string) {
   const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'));
   const all = lines.map((line): [string, string] => [
@@ -51,7 +51,7 @@ export interface Container {
   origin: string;
   /** Lines of its log. */
   lines: string[];
-  /** The line that has the text; waits for it. */
+  /** Waits for a line with this text. */
   line(text: string): Promise<string>;
   /** The exit code of its HEALTHCHECK. */
   health(): Promise<number>;
@@ -62,7 +62,7 @@ export interface Container {
   remove(): void;
 }
 
-/** Starts it with nothing in its environment but these variables, a root that nobody may write, and no other folder. */
+/** Starts it with only these environment variables, a read-only root, and no other folder. */
 export async function startContainer(variables: Record<string, string>): Promise<Container> {
   const { variables: ownVariables, source, target, uid, gid, entrypoint, health } = dockerfile;
   const root = mkdtempSync(join(tmpdir(), 'relay-image-'));
@@ -80,7 +80,7 @@ export async function startContainer(variables: Record<string, string>): Promise
     ...variables,
     RELAY_LISTEN: `127.0.0.1:${port}`,
   };
-  // Only root may become another; who is not root has no rights over the folder but to read it.
+  // Only root can switch users; without root, the folder is read-only anyway.
   const user = process.getuid?.() === 0 ? { uid, gid } : {};
   const run = ([command = '', ...parameters]: string[]): ChildProcess => {
     if (command !== 'node') throw new Error(`the image has no ${command}`);

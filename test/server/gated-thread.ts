@@ -1,4 +1,4 @@
-/** A thread of the server with a handle of the test, which does what the path says. */
+/** A thread of the server with a test handle that acts by the path. */
 import { workerData } from 'node:worker_threads';
 import { serveThread } from '../../infra/server/thread-calls.ts';
 import type { ThreadStart } from '../../infra/server/call-thread.ts';
@@ -8,7 +8,7 @@ import { AnswerCut, type HostedHandle, type RelayRequest } from '../../shared/re
 export const secret = 'shown by the distribution';
 
 export interface GatedStart extends ThreadStart {
-  /** Counts: calls that block the thread or wait in it, whether they may go on, sources that were returned. */
+  /** Counts of calls that block the thread or wait in it, whether they may continue, and closed sources. */
   gate: Int32Array<SharedArrayBuffer>;
 }
 export const gateOf = (): Int32Array<SharedArrayBuffer> => new Int32Array(new SharedArrayBuffer(12));

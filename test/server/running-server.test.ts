@@ -53,7 +53,7 @@ const start = async (
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   sunk = { count: 0, all: Promise.withResolvers() };
-  // Keeps nothing of what it is sent, and ends its answers when all have sent everything.
+  // Discards its input, and ends its answers when all clients have sent everything.
   sink = createServer((request, response) => {
     request.resume().once('end', () => {
       sunk.count += 1;
@@ -84,11 +84,11 @@ const send = (of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>)
 const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
   send(of, keyOf(account), { model: 'metered', stream: true, ...body });
 
-/** In one write: the relay waits for counts that come after the end of the text, but not for long. */
+/** In one write, because the relay waits only briefly for counts after the end of the text. */
 const framesOf = (...frames: object[]): string =>
   [...frames.map((frame) => JSON.stringify(frame)), '[DONE]'].map((each) => `data: ${each}\n\n`).join('');
 
-/** All are under way at once, but begin some at a time: they share one emulated store, and this process, with the tests. */
+/** All run at once, but start in groups, because they share one emulated store and this process with the tests. */
 async function inWaves<Begun>(count: number, begin: (at: number) => Promise<Begun>): Promise<Begun[]> {
   const begun: Begun[] = [];
   for (let from = 0; from < count; from += wave) {
@@ -112,7 +112,7 @@ function contentOf(text: string): string {
 }
 
 describe('one server process', { timeout: 300_000 }, () => {
-  test(`keeps ${bodies} bodies of 4 MB at once within ${megabytesMax} MB, and serves all`, async () => {
+  test(`holds ${bodies} bodies of 4 MB at once within ${megabytesMax} MB, and serves all`, async () => {
     const pid = serverPid(stack);
     forgetPeak(pid);
     const form = '{"model":"sink","stream":true,"messages":[{"role":"user","content":"*"}]}';
@@ -129,7 +129,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     expect(stack.processes('chat')).toHaveLength(0);
   });
 
-  test('asked to end lets answers run, ends the others in the protocol, and loses no settle', async () => {
+  test('lets answers finish at shutdown, ends the others with an error, and loses no settlement', async () => {
     const pid = serverPid(stack);
     const go = Promise.withResolvers<void>();
     let arrived = 0;
@@ -167,7 +167,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     expect(contentOf(await next.text())).toBe('again');
   });
 
-  test('killed in mid-flight leaves its calls to the sweeper, which settles each once', async () => {
+  test('that is killed in mid-flight leaves its calls to the sweeper, which settles each once', async () => {
     const calls = 4;
     let arrived = 0;
     const short: TableRow = ['settings', { name: 'limits', value: { request_seconds: 6 } }];

@@ -18,7 +18,7 @@ describe('the variables of the server', () => {
     });
   });
 
-  test('take secrets that come one by one, and leave those alone that come together', () => {
+  test('combine secrets of single variables, and leave combined ones unchanged', () => {
     const numbered = { ORIGIN_SECRET_1: 'a', ORIGIN_SECRET_2: 'b', SEAL_KEY_2: 'c', SEAL_KEY_10: 'd' };
     expect(collectNumberedSecrets(numbered)).toMatchObject({
       ORIGIN_SECRETS: 'a,b',
@@ -32,11 +32,11 @@ describe('the variables of the server', () => {
     [{ RELAY_LISTEN: '127.0.0.1:0' }, { host: '127.0.0.1', port: 0 }],
     [{ RELAY_LISTEN: '[::]:80' }, { host: '::', port: 80 }],
     [{ RELAY_LISTEN: 'localhost:1' }, { host: 'localhost', port: 1 }],
-  ])('say where it listens: %o', (variables, address) => {
+  ])('set the address and port: %o', (variables, address) => {
     expect(readServerOptions(variables)).toMatchObject(address);
   });
 
-  test('say how much one body may have: the bodies of all have room for two', () => {
+  test('set the size limit of a body: the budget of all bodies must fit two', () => {
     const megabyte = 1024 * 1024;
     const { requestBytesMax, bodyBytesMax } = readServerOptions({ RELAY_REQUEST_MEGABYTES: '64' });
     expect(requestBytesMax).toBe(64 * megabyte);
@@ -57,7 +57,7 @@ describe('the variables of the server', () => {
     ['RELAY_REQUESTS_MAX', '0'],
     ['RELAY_DRAIN_SECONDS', '1.5'],
     ['RELAY_COUNT_SECONDS', '61'],
-  ])('are refused by name: %s=%s', (name, value) => {
+  ])('are rejected by name: %s=%s', (name, value) => {
     expect(() => readServerOptions({ [name]: value })).toThrow(`${name} is ${value}; wanted: `);
   });
 });
@@ -76,7 +76,7 @@ describe('a path', () => {
       chat: ['/v1/chat/', '/v1/chat/completions', '/v1/embeddings'],
       responses: ['/v1/responses', '/v1/responses/x'],
       messages: ['/v1/messages', '/v1/messages/count_tokens'],
-      // Payments are a function of their own, and their path is unknown here.
+      // Payments have their own function, so their path is unknown here.
       catalog: [
         '/',
         '/health',
@@ -93,7 +93,7 @@ describe('a path', () => {
   });
 });
 
-test('the page has the rights that the functions have which the server answers for: node test/scripts/server-access.ts writes them', () => {
+test('the page lists the permissions of the functions that the server replaces: node test/scripts/server-access.ts writes them', () => {
   expect(listInPage.exec(readPage('docs/server.md'))?.[0]).toBe(serverAccess());
   for (const table of ['responses', 'daily']) expect(serverAccess()).toContain(`\`${table}\``);
   expect(serverAccess()).not.toMatch(/payments|grants/);

@@ -16,7 +16,7 @@ import {
 } from '../../shared/relay/http/http.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 
-/** The server by itself, with handles of the test behind it. */
+/** The server alone, with test handles behind it. */
 interface Stand {
   server: WebServer;
   port: number;
@@ -112,7 +112,7 @@ async function exchange(
 
 const bytesOf = (asked: RelayRequest): Uint8Array => Buffer.from(asked.rawBody());
 
-/** A handle that reads its body and then holds on until it is let go. */
+/** A handle that reads its body and then waits until it is released. */
 function holding(): {
   go: (this: void) => void;
   handle: (this: void, asked: RelayRequest) => Promise<Partial<RelayResponse>>;
@@ -136,7 +136,7 @@ function holding(): {
   };
 }
 
-test('a header that comes twice comes as both, as on Lambda, where Node would take the first', async () => {
+test('a repeated header keeps both values, as on Lambda, although Node would keep the first', async () => {
   const stand = await serving(({ headers }) =>
     Promise.resolve({ body: [headers['authorization'], headers['idempotency-key']].join(' | ') }),
   );
@@ -148,7 +148,7 @@ test('a header that comes twice comes as both, as on Lambda, where Node would ta
 });
 
 describe('a request body', () => {
-  test('beyond the budget of all bodies in flight gets 503 and when to come again; one that fits then is served', async () => {
+  test('beyond the budget of all bodies in flight gets 503 with Retry-After, and a body that fits is served', async () => {
     const { go, handle, until } = holding();
     const stand = await serving(handle, { bodyBytesMax: megabyte });
     const body = Buffer.alloc(700_000, 'x');
@@ -171,7 +171,7 @@ describe('a request body', () => {
     expect(await exchange(stand, { body })).toMatchObject({ status: 200, text: '700000' });
   });
 
-  test('without a length, or one whose room goes while it comes, is bounded the same way', async () => {
+  test('without a length, or with a budget that runs out while it arrives, is limited the same way', async () => {
     const { go, handle, until } = holding();
     const stand = await serving(handle, { bodyBytesMax: megabyte });
     const pieces = Array.from({ length: 70 }, () => 'x'.repeat(10_000));
@@ -182,7 +182,7 @@ describe('a request body', () => {
     expect(await held).toMatchObject({ status: 200, text: '700000' });
   });
 
-  test('that is compressed counts as all that it may become until it is unpacked, then as what it is', async () => {
+  test('that is compressed counts with its maximum size until it is decompressed, then with its actual size', async () => {
     const bounds = { requestBytesMax: megabyte, bodyBytesMax: 1.5 * megabyte };
     const json = `{"text":"${'x'.repeat(400_000)}"}`;
     const sent = { body: gzipSync(json), headers: { 'content-encoding': 'gzip' } };
@@ -199,7 +199,7 @@ describe('a request body', () => {
     }, bounds);
     const held = exchange(stand, sent);
     await expect.poll(() => arrived).toBe(1);
-    // 1.1 MB are free: enough to unpack one more, of which 0.7 MB are left.
+    // 1.1 MB are free: enough to decompress one more, which leaves 0.7 MB.
     const next = exchange(stand, sent);
     await expect.poll(() => arrived).toBe(2);
     expect(await exchange(stand, sent)).toMatchObject({ text: 'server_no_room' });
@@ -208,7 +208,7 @@ describe('a request body', () => {
     expect(await exchange(stand, sent)).toMatchObject({ text: 'read' });
   });
 
-  test('above the limit gets 413, announced or not, and the relay does not see it; at the limit it is served', async () => {
+  test('above the limit gets 413, announced or not, without reaching the relay, and is served at the limit', async () => {
     const stand = await serving(async (asked) => ({ body: String(bytesOf(asked).length) }));
     expect(await exchange(stand, { body: Buffer.alloc(6 * megabyte, 'x') })).toMatchObject({
       text: '6291456',
@@ -220,7 +220,7 @@ describe('a request body', () => {
     expect(last).toMatchObject(refused);
     expect(last.text).toMatch(/server, which takes at most 6291456 bytes/);
     expect(stand.lines).toMatchObject([{ status: 413 }, { status: 413 }]);
-    // One that says so is not waited for.
+    // An announced one is rejected without waiting.
     const { answer } = await slowSender(stand, {
       length: 6 * megabyte + 1,
       head: `${keyHead}\r\nconnection: close`,
@@ -228,7 +228,7 @@ describe('a request body', () => {
     expect(await answer).toMatch(/^HTTP\/1.1 413 /);
   });
 
-  test('above the limit gets 413 from a connection that closes, too, before the client reads anything', async () => {
+  test('above the limit gets 413 even if the connection closes before the client reads anything', async () => {
     const stand = await serving(() => Promise.reject(new Error('was asked')));
     const socket = connect(stand.port);
     onTestFinished(() => void socket.destroy());
@@ -241,7 +241,7 @@ describe('a request body', () => {
     expect(await text(socket)).toMatch(/^HTTP\/1.1 413 /);
   });
 
-  test('one of a hundred large ones at once is served, or asked to come again; the others of the process go on', async () => {
+  test('among a hundred large ones at once is served or told to retry, and other requests of the process continue', async () => {
     const bounds = { requestBytesMax: 2 * megabyte, bodyBytesMax: 8 * megabyte };
     const stand = await serving(async (asked) => {
       await asked.json();
@@ -258,7 +258,7 @@ describe('a request body', () => {
     expect(await exchange(stand, { body: json })).toMatchObject({ text: 'read' });
   });
 
-  test('that comes byte by byte is whole', async () => {
+  test('that arrives byte by byte is complete', async () => {
     const stand = await serving((asked) => Promise.resolve({ body: Buffer.from(bytesOf(asked)).toString() }));
     expect(await exchange(stand, { body: 'piece by piece, ü' })).toMatchObject({ text: 'piece by piece, ü' });
     expect(await exchange(stand, { body: Array.from('piece by piece') })).toMatchObject({
@@ -266,7 +266,7 @@ describe('a request body', () => {
     });
   });
 
-  test('shares its budget with what a request unpacks, which is free again at its end', async () => {
+  test('shares its budget with decompressed data, which is released at the end of the request', async () => {
     const stand = await serving(
       ({ room }) => Promise.resolve({ body: String([room?.take(900_000), room?.take(900_000)]) }),
       { bodyBytesMax: megabyte },
@@ -274,7 +274,7 @@ describe('a request body', () => {
     for (let i = 0; i < 2; i += 1) expect((await exchange(stand)).text).toBe('true,false');
   });
 
-  test('of a stranger is not kept: no room is no reason to say more than 403', async () => {
+  test('of a stranger is not read: a stranger gets 403 even if the budget is full', async () => {
     const { go, handle, until } = holding();
     const stand = await serving(handle, { bodyBytesMax: megabyte });
     const body = Buffer.alloc(700_000, 'x');
@@ -289,7 +289,7 @@ describe('a request body', () => {
 
 const keyHead = `x-relay-origin: ${secret}\r\nauthorization: Bearer sk-x`;
 
-/** A client that announces a body and sends no more than its beginning. */
+/** A client that announces a body and sends only its start. */
 async function slowSender(
   { port }: Stand,
   { begun = 'x', head = '', length = 4_000_000 } = {},
@@ -309,7 +309,7 @@ const slowSenders = (stand: Stand, count: number): ReturnType<typeof slowSender>
   Array.from({ length: count }, () => slowSender(stand));
 
 describe('clients that send slowly', () => {
-  test('300 at once keep nobody out of a server that answers 256', async () => {
+  test('300 at once block nobody on a server for 256 requests', async () => {
     const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }), {
       requestsMax: 256,
     });
@@ -319,7 +319,7 @@ describe('clients that send slowly', () => {
     expect(answers).toEqual(answers.map(() => ({ status: 200, text: '5', code: '' })));
   });
 
-  test('go, the oldest first, when as many are arriving as may be, so that a new one is served', async () => {
+  test('are disconnected, the oldest first, once the maximum is arriving, so that a new one is served', async () => {
     const stand = await serving(() => Promise.resolve({ body: 'served' }), { requestsMax: 2 });
     await Promise.all(slowSenders(stand, 8));
     await expect.poll(() => stand.server.arriving).toBe(8);
@@ -328,7 +328,7 @@ describe('clients that send slowly', () => {
     expect(stand.lines).toMatchObject([{ status: 503, reason: 'server_slow_body' }]);
   });
 
-  test('give up the room of what they sent to a body that needs it', async () => {
+  test('lose their buffered data to a body that needs the space', async () => {
     const bounds = { bodyBytesMax: megabyte, slowMs: 0 };
     const body = Buffer.alloc(700_000, 'x');
     for (;;) {
@@ -339,14 +339,14 @@ describe('clients that send slowly', () => {
       const slow = await slowSender(stand, { begun: 'x'.repeat(700_000), length: 900_000 });
       for (let others = 0; others < 5; others += 1) await exchange(stand, { body: 'x' });
       expect(await exchange(stand, { body })).toMatchObject({ status: 200, text: '700000' });
-      // One whose bytes come while another body holds the room is dropped at its own end: then it is tried again.
+      // A body that arrives while another one occupies the space is dropped at its end, and then retried.
       if (stand.server.arriving > 0) continue;
       expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*retry-after: 1.*connection: close/s);
       return;
     }
   });
 
-  test('are those that bring no 4 MB in their time, however much they have brought', () => {
+  test('are those that send less than 4 MB in their time, however much they have sent', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const arrivals = new Arrivals({ most: 4, slowMs: 5_000 });
@@ -360,7 +360,7 @@ describe('clients that send slowly', () => {
     expect(arrivals.begin(() => undefined).canMakeRoom()).toBe(true);
   });
 
-  test('get 408 and are disconnected when their time is over', async () => {
+  test('get 408 and are disconnected after their time limit', async () => {
     const stand = await serving(() => Promise.reject(new Error('was asked')), { arrivalMs: 50 });
     const { answer } = await slowSender(stand);
     expect(await answer).toMatch(/^HTTP\/1.1 408 /);
@@ -368,14 +368,14 @@ describe('clients that send slowly', () => {
     expect(stand.faults).toEqual([]);
   });
 
-  test('without a key are answered before their body, which is not awaited', async () => {
+  test('without a key are answered without waiting for their body', async () => {
     const stand = await serving((asked) => Promise.resolve({ body: String(bytesOf(asked).length) }));
     const { answer } = await slowSender(stand, { head: `x-relay-origin: ${secret}\r\nconnection: close` });
     expect(await answer).toMatch(/^HTTP\/1.1 200 .*\r\n\r\n0$/s);
     expect(stand.server.arriving).toBe(0);
   });
 
-  test('do not hold up the end: what is arriving was not begun', async () => {
+  test('do not delay the shutdown, because an arriving request has not started', async () => {
     const stand = await serving(() => Promise.reject(new Error('was asked')));
     const slow = await slowSender(stand);
     await expect.poll(() => stand.server.arriving).toBe(1);
@@ -397,7 +397,7 @@ test.each(['authorization: Bearer sk-x', 'x-api-key: sk-x'])(
   },
 );
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   const streaming = async () => {
     const go = Promise.withResolvers<void>();
     const stand = await serving(() => Promise.resolve({ body: words(1, go.promise) }));
@@ -405,7 +405,7 @@ describe('bytes that are no request', () => {
     return stand;
   };
 
-  test('in the middle of an answer break its connection, and are not answered inside it', async () => {
+  test('in the middle of an answer close its connection, and are not answered inside it', async () => {
     const stand = await streaming();
     const socket = connect(stand.port);
     socket.write(
@@ -423,7 +423,7 @@ describe('bytes that are no request', () => {
   });
 
   test.each([
-    ['that no server understands get 400', 'no request at all\r\n\r\n', 400],
+    ['that are not HTTP get 400', 'no request at all\r\n\r\n', 400],
     ['as headers of 20 KB get 431', `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
   ])('%s', async (_what, bytes, status) => {
     const stand = await streaming();
@@ -435,7 +435,7 @@ describe('bytes that are no request', () => {
   });
 });
 
-test('requests beyond the bound get 503; probes are answered', async () => {
+test('requests beyond the limit get 503, but probes are answered', async () => {
   const { go, handle, until } = holding();
   const stand = await serving(handle, { requestsMax: 2 });
   const held = [exchange(stand), exchange(stand)];
@@ -449,7 +449,7 @@ test('requests beyond the bound get 503; probes are answered', async () => {
   expect(await Promise.all(held)).toMatchObject([{ status: 200 }, { status: 200 }]);
 });
 
-test('a request to upgrade the connection is answered by the relay, as all are', async () => {
+test('a request to upgrade the connection is answered by the relay like any other', async () => {
   const stand = await serving(({ headers }) =>
     Promise.resolve({ status: 426, body: headers['upgrade'] ?? '' }),
   );
@@ -467,7 +467,7 @@ async function* words(count: number, stop?: Promise<void>) {
 }
 
 describe('an answer', () => {
-  test('reaches a client that has ended its side after the request', async () => {
+  test('reaches a client that closed its side after the request', async () => {
     const closedSide = Promise.withResolvers<void>();
     const stand = await serving(() => Promise.resolve({ body: words(3, closedSide.promise) }));
     const socket = connect({ port: stand.port, allowHalfOpen: true });
@@ -481,7 +481,7 @@ describe('an answer', () => {
     expect(isBroken).toBe(false);
   });
 
-  test('of a client that has left is given up by its reader, not by the relay', async () => {
+  test('to a client that has left is cancelled by its reader, not by the relay', async () => {
     const left = Promise.withResolvers<void>();
     const settled = Promise.withResolvers<void>();
     async function* endless() {
@@ -500,7 +500,7 @@ describe('an answer', () => {
     await expect.poll(() => stand.server.count).toBe(0);
   });
 
-  test('that is cut breaks the connection and is never ended', async () => {
+  test('that is cut closes the connection and is never ended normally', async () => {
     async function* cut() {
       yield 'half';
       throw new AnswerCut();
@@ -511,7 +511,7 @@ describe('an answer', () => {
     expect(stand.faults).toEqual([]);
   });
 
-  test('of HEAD has no body, and its connection goes on', async () => {
+  test('to HEAD has no body, and its connection stays usable', async () => {
     const stand = await serving(() => Promise.resolve({ body: 'whole' }));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -520,8 +520,8 @@ describe('an answer', () => {
   });
 });
 
-describe('a server that ends', () => {
-  test('takes no new connection and lets answers run', async () => {
+describe('a server that shuts down', () => {
+  test('accepts no new connection and lets answers finish', async () => {
     const go = Promise.withResolvers<void>();
     const stand = await serving(() => Promise.resolve({ body: words(2, go.promise) }));
     const answer = await open(stand);
@@ -532,7 +532,7 @@ describe('a server that ends', () => {
     expect(await ended).toBe(0);
   });
 
-  test('refuses what still comes on a connection, and closes it', async () => {
+  test('rejects further requests on a connection, and closes it', async () => {
     const go = Promise.withResolvers<void>();
     const stand = await serving(() => Promise.resolve({ body: words(1, go.promise) }));
     const socket = connect(stand.port);
@@ -550,7 +550,7 @@ describe('a server that ends', () => {
     expect(await ended).toBe(0);
   });
 
-  test('tells calls that outlast its bound to end, and waits for their bills', async () => {
+  test('ends calls beyond its time limit, and waits until they are billed', async () => {
     const bill = Promise.withResolvers<void>();
     const stand = await serving(async ({ hostEnds }) => {
       const ends = new Promise<void>((resolve) => hostEnds?.addEventListener('abort', () => resolve()));

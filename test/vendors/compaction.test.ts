@@ -1,4 +1,4 @@
-/** OpenAI's own client compacts conversations twice on the running stack, with the doubles of four vendors behind it. */
+/** OpenAI's own client compacts conversations twice on the running stack, with the doubles of four vendors. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type OpenAI from 'openai';
 import { runOps } from '../ops/run-ops.ts';
@@ -21,7 +21,7 @@ afterAll(() => stack.stop());
 const said = (role: 'user' | 'assistant', content: string): Input[number] => ({ role, content });
 
 describe('responses.compact()', () => {
-  it.each(priced)('of $model is a conversation that goes on, twice', async ({ model, vendor }) => {
+  it.each(priced)('of $model returns a conversation that can continue, twice', async ({ model, vendor }) => {
     const { client } = stack;
     const instructions = 'Work on the files.';
     const before = stack.vendors.requests(vendor).length;
@@ -42,13 +42,13 @@ describe('responses.compact()', () => {
     }
     const requests = stack.vendors.requests(vendor).slice(before);
     expect(requests.filter(({ status, rule }) => status >= 400 || rule !== undefined)).toEqual([]);
-    // The last summary is of the first one, too: the vendor's own is read by nobody else.
+    // The last summary includes the first one; only the vendor can read its own summary.
     const asked = JSON.stringify(requests.at(-1)?.body);
     if (vendor !== 'openai') expect(asked).toMatch(/fact-first.*fact-third/);
     else expect(asked).toMatch(/gAAAA.*fact-third/);
   });
 
-  it('leaves books that add up', { timeout: 60_000 }, async () => {
+  it('leaves balances that match', { timeout: 60_000 }, async () => {
     const audit = await runOps(['audit'], { AWS_ENDPOINT_URL_DYNAMODB: stack.dynamodbEndpoint });
     expect(audit).toMatchObject({ code: 0, output: expect.stringContaining('all balances match') });
   });

@@ -1,6 +1,6 @@
 /**
- * Loops of twenty calls against the doubles that drop reasoning behind a changed beginning, on the running stack: all that
- * the vendor would keep is kept, and what is not read from its cache stays as small as what the step adds.
+ * Loops of twenty calls on the running stack, against doubles that drop reasoning after a changed prefix: all reasoning that
+ * the vendor would keep is kept, and the uncached input stays as small as what each step adds.
  */
 import type { Server } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -12,17 +12,17 @@ import { startVendorStack, type ServedModel, type VendorStack } from './vendor-s
 
 type Json = Record<string, unknown>;
 
-/** One request as an organization of a vendor answered it. */
+/** One request answered by an organization at a vendor. */
 interface Answered {
   gate: string;
   body: Json;
   transformations: Json[] | undefined;
-  /** Tokens of the input that were not read from the cache, and all of them. */
+  /** Uncached and total input tokens. */
   uncached: number;
   input: number;
 }
 
-/** An organization of its own before a double, which can be down. Adds what it was asked to `answered`. */
+/** A separate organization in front of a double, which can be down. Records its requests in `answered`. */
 class Gate {
   down = false;
   readonly server: Server;
@@ -51,7 +51,7 @@ class Gate {
   url = async (): Promise<string> => `http://127.0.0.1:${await listenOnLoopback(this.server, 0)}`;
 }
 
-/** The last of each in the answer, streamed or not. */
+/** The last of each fact in the answer, streamed or not. */
 function factsOf(text: string): Omit<Answered, 'gate' | 'body'> {
   const number = (name: string): number =>
     Number([...text.matchAll(new RegExp(`"${name}":(\\d+)`, 'g'))].at(-1)?.[1] ?? 0);
@@ -67,9 +67,9 @@ function factsOf(text: string): Omit<Answered, 'gate' | 'body'> {
 }
 
 const steps = 20;
-/** From these calls on the first organization is down, then the second. */
+/** The calls at which the first organization goes down, then the second. */
 const [leaves, returns] = [7, 14];
-/** Calls whose results hold an image. */
+/** Calls whose results contain an image. */
 const pictured = new Set([3, 9]);
 /** Calls after which a tool search adds a tool, which the next call uses. */
 const searched = new Set([5, 11, 16]);
@@ -89,9 +89,9 @@ const toolOf = (name: string) => ({ type: 'function' as const, name, description
 interface Loop {
   stack: VendorStack;
   model: string;
-  /** Tells the conversations apart. */
+  /** Identifies the conversation. */
   said: string;
-  /** The call that the model is asked for, from 1. Sets which organization is down. */
+  /** The number of the requested call, from 1. Sets which organization is down. */
   before: (step: number) => void;
 }
 
@@ -189,7 +189,7 @@ const messagesClient: Client = async ({ stack, model, said, before }) => {
   }
 };
 
-/** What came back of reasoning in a body. */
+/** The returned reasoning in a body. */
 const reasoningIn = (body: Json): number =>
   JSON.stringify(body).match(/"type":"(reasoning|thinking)",/g)?.length ?? 0;
 
@@ -253,13 +253,13 @@ describe.each(Object.keys(vendorOf))(
           index + 1 >= leaves && index + 1 < returns ? 'two' : 'one',
         ),
       );
-      // A body that goes up as it came holds the other organization's thinking, too, which the vendor leaves out.
+      // A body that is sent unchanged also contains the other organization's thinking, which the vendor omits.
       const isNative = way === 'Messages' && upstream.startsWith('claude');
       const reasons = answered.flatMap(({ transformations = [] }) =>
         transformations.map(({ reason }) => reason),
       );
       expect([...new Set(reasons)]).toEqual(isNative ? ['organization_binding_mismatch'] : []);
-      // All that the organization itself answered before.
+      // All earlier answers of the organization itself.
       const own = answered.map(
         ({ gate }, index) => answered.slice(0, index).filter((one) => one.gate === gate).length,
       );
@@ -274,10 +274,10 @@ describe.each(Object.keys(vendorOf))(
   },
 );
 
-describe('a client that changes what its reasoning stands on', () => {
+describe('a client that changes the prefix of its reasoning', () => {
   const model = namesOf('gpt-6.2-astra');
   const include = ['reasoning.encrypted_content' as const];
-  /** Its first turn, and what it then sends of it. */
+  /** Its first turn, and the part that it sends next. */
   const first = async (user: string) => {
     const question = { role: 'user' as const, content: `the weather? ${user} ${prompt}` };
     const request = { model, include, store: false, tools: [toolOf('weather')], safety_identifier: user };
@@ -294,7 +294,7 @@ describe('a client that changes what its reasoning stands on', () => {
   };
 
   it.each([true, false])(
-    'is told by its own item what the vendor left out (stream: %s), and the log by the reason',
+    'gets its own item for reasoning that the vendor omitted (stream: %s), and the log has the reason',
     async (stream) => {
       const { request, question, reasoning, turn } = await first(`prefix ${stream}`);
       const input = [{ ...question, content: `${question.content} Shortened.` }, ...turn];
@@ -317,7 +317,7 @@ describe('a client that changes what its reasoning stands on', () => {
     },
   );
 
-  it('is told of nothing where the result of an asynchronous tool comes two turns later', async () => {
+  it('gets no such item if the result of an asynchronous tool arrives two turns later', async () => {
     const tools = [{ ...toolOf('weather'), async: true }];
     const request = { model, include, store: false, tools };
     const input: OpenAI.Responses.ResponseInputItem[] = [
@@ -341,7 +341,7 @@ describe('a client that changes what its reasoning stands on', () => {
     expect(reasoningIn(answered.at(-1)?.body ?? {})).toBe(3);
   });
 
-  it('is told of another end user, and of nothing where nothing changed', async () => {
+  it('gets an item for another end user, and none without a change', async () => {
     const { request, question, turn } = await first('alice');
     const input = [question, ...turn];
     const same = await stack.client.responses.create({ ...request, input });

@@ -1,4 +1,4 @@
-/** POST /v1/messages by the libraries that speak it, on the running stack, against the strict doubles of vendors. */
+/** POST /v1/messages by client libraries, on the running stack, against the strict doubles of vendors. */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import Anthropic, { APIError } from '@anthropic-ai/sdk';
 import type {
@@ -38,7 +38,7 @@ afterAll(() => stack.stop());
 
 const newest = (options: object = {}): Anthropic =>
   new Anthropic({ baseURL, apiKey: stack.key, maxRetries: 0, logLevel: 'off', ...options });
-/** Its types are others, while what tests call is the same. */
+/** Its types differ, but the methods that tests call are the same. */
 const older = (): Anthropic =>
   new Anthropic0({ baseURL, apiKey: stack.key, maxRetries: 0, logLevel: 'off' }) as unknown as Anthropic;
 const clients = [
@@ -46,7 +46,7 @@ const clients = [
   { major: 0, client: older },
 ];
 
-/** What a vendor refused or merely tolerated of the relay's requests, from a request on. */
+/** What a vendor rejected or only tolerated in the relay's requests, starting at a request. */
 const objections = (vendor: string, from: number): object[] =>
   stack.vendors
     .requests(vendor)
@@ -77,7 +77,7 @@ const textOf = ({ content }: Message): string =>
   content.map((block) => (block.type === 'text' ? block.text : '')).join('');
 const user = (content: MessageParam['content']): MessageParam => ({ role: 'user', content });
 
-/** Asks until no tool is called. All that the answers held goes back as it came. */
+/** Calls until no tool is called. Returns the content of the answers unchanged. */
 async function loop(client: Anthropic, model: string, messages: MessageParam[], stream: boolean) {
   const asked: Asked = { model, messages, tools: [weather], thinking: thinkingOf(model) };
   const calls: string[] = [];
@@ -143,14 +143,14 @@ describe('the AI SDK by its provider of Anthropic', () => {
       if ('consumeStream' in answer) await answer.consumeStream();
       expect(asked).toEqual(Array(5).fill('Paris'));
       expect(await answer.text).toContain('5 degrees');
-      // It sends features that Bedrock does not know.
+      // It sends features that Bedrock does not support.
       const [first] = objections(vendor, before);
       expect(first).toEqual(vendor === 'bedrock' ? expect.objectContaining({ rule: 'betas' }) : undefined);
     },
   );
 });
 
-it('goes on with another vendor at each question, with the thinking of all of them in one history', async () => {
+it('continues with another vendor at each question, with the thinking of all of them in one history', async () => {
   const order = [
     'claude-opus-5-5',
     'gpt-5.6',
@@ -187,10 +187,10 @@ const documents: ContentBlockParam[] = [
   { type: 'document', title: 'notes', source: { type: 'text', media_type: 'text/plain', data: 'the notes' } },
 ];
 
-describe.each(models)('what $model takes', ({ model, vendor }) => {
+describe.each(models)('input for $model', ({ model, vendor }) => {
   const said = (text: string): ContentBlockParam => ({ type: 'text', text });
 
-  it('pictures, also as the result of a tool', async () => {
+  it('may contain pictures, also as the result of a tool', async () => {
     const before = seenBy(vendor);
     const messages = [user([image, said('the weather?')])];
     const asked: Asked = { model, tools: [weather], messages, thinking: thinkingOf(model) };
@@ -202,7 +202,7 @@ describe.each(models)('what $model takes', ({ model, vendor }) => {
     expect(objections(vendor, before)).toEqual([]);
   });
 
-  it('a tool that is found by a search of the client', async () => {
+  it('may contain a tool that a search of the client found', async () => {
     const before = seenBy(vendor);
     const messages = [user('turns=1 search for the weather?')];
     const search = { ...weather, name: 'ToolSearch' };
@@ -222,7 +222,7 @@ describe.each(models)('what $model takes', ({ model, vendor }) => {
     expect(objections(vendor, before)).toEqual([]);
   });
 
-  it('documents', async () => {
+  it('may contain documents', async () => {
     const before = seenBy(vendor);
     const { stop_reason: reason } = await ask(
       newest(),
@@ -233,17 +233,20 @@ describe.each(models)('what $model takes', ({ model, vendor }) => {
     expect(objections(vendor, before)).toEqual([]);
   });
 
-  it.each([true, false])('stop sequences, and says which one it was (stream: %s)', async (stream) => {
-    const messages = [user('one two HALT three')];
-    // Upstreams that speak chat end at a sequence and do not say at which.
-    const isNamed = /gpt-5|claude/.test(model);
-    const stop_sequences = isNamed ? ['NEVER', 'HALT'] : ['HALT'];
-    const answer = await ask(newest(), { model, messages, stop_sequences }, stream);
-    expect(answer).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'HALT' });
-    expect(textOf(answer)).toMatch(/one two $/);
-  });
+  it.each([true, false])(
+    'may contain stop sequences, and the answer names the matched one (stream: %s)',
+    async (stream) => {
+      const messages = [user('one two HALT three')];
+      // Chat upstreams stop at a sequence without naming it.
+      const isNamed = /gpt-5|claude/.test(model);
+      const stop_sequences = isNamed ? ['NEVER', 'HALT'] : ['HALT'];
+      const answer = await ask(newest(), { model, messages, stop_sequences }, stream);
+      expect(answer).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'HALT' });
+      expect(textOf(answer)).toMatch(/one two $/);
+    },
+  );
 
-  it('that tools are not called in parallel', async () => {
+  it('may forbid parallel tool calls', async () => {
     const choice = { type: 'auto' as const, disable_parallel_tool_use: true };
     const messages = [user('three in parallel')];
     const answer = await ask(newest(), { model, messages, tools: [weather], tool_choice: choice }, true);
@@ -268,7 +271,7 @@ describe('an error', () => {
     [403, 'permission_error', keys.narrow, hello(haiku.model)],
     [404, 'not_found_error', undefined, hello('nobody-serves-it')],
     [400, 'invalid_request_error', undefined, { ...hello(haiku.model), messages: [] }],
-    // The vendor's own words: by them clients shorten a conversation, and leave thinking out.
+    // The vendor's own words: clients use them to shorten a conversation and to omit thinking.
     [400, 'invalid_request_error', undefined, hello(haiku.model, 'window')],
     [529, 'overloaded_error', undefined, hello('kimi-k2.6', 'throttle')],
     [529, 'overloaded_error', undefined, hello('claude-opus-5-5', 'overload')],
@@ -280,7 +283,7 @@ describe('an error', () => {
     }
   });
 
-  it('of a key that asks too often is a rate_limit_error with the seconds to wait', async () => {
+  it('for a key with too many calls is a rate_limit_error with the seconds to wait', async () => {
     const client = newest({ apiKey: keys.slow });
     await ask(client, hello('gpt-5.6'), true);
     const error = await refused(ask(client, hello('gpt-5.6'), true));
@@ -292,13 +295,16 @@ describe('an error', () => {
     ['cut', 'hang up'].flatMap((how) =>
       ['gpt-4.1', 'us.anthropic.claude-opus-5-5-v1:0'].map((model) => ({ how, model })),
     ),
-  )('in mid-stream ($how) of $model is an event, and no message ends', async ({ how, model }) => {
-    const stream = newest().messages.stream({ max_tokens: 4000, ...hello(model, `turns=0 ${how} long`) });
-    const types: string[] = [];
-    stream.on('streamEvent', ({ type }) => types.push(type));
-    const error = await refused(stream.finalMessage());
-    expect(error.type).toBe('api_error');
-    expect(types[0]).toBe('message_start');
-    expect(types).not.toContain('message_delta');
-  });
+  )(
+    'in mid-stream ($how) of $model is an event, and the message has no normal end',
+    async ({ how, model }) => {
+      const stream = newest().messages.stream({ max_tokens: 4000, ...hello(model, `turns=0 ${how} long`) });
+      const types: string[] = [];
+      stream.on('streamEvent', ({ type }) => types.push(type));
+      const error = await refused(stream.finalMessage());
+      expect(error.type).toBe('api_error');
+      expect(types[0]).toBe('message_start');
+      expect(types).not.toContain('message_delta');
+    },
+  );
 });

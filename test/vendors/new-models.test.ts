@@ -1,4 +1,4 @@
-/** Models that nobody knows, with rules that no family has: served by what a row says of them, and by what their refusals teach. */
+/** Unknown models with unusual rules: served by the settings of a row, and by facts learned from their refusals. */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { chatLoop } from './tool-loop.ts';
@@ -12,7 +12,7 @@ const tools = ['get_weather', 'get_time'].map((name) => ({
 }));
 const forced = { type: 'function' as const, function: { name: 'get_weather' } };
 
-/** An announcement of a vendor, what an operator writes, and calls that a client of today's models makes. */
+/** A vendor's announcement, the operator's row, and calls of a client for today's models. */
 const announced = [
   {
     upstream: 'claude-lyra-7',
@@ -74,7 +74,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => stack.stop());
 
-/** What its vendor refused of a model's calls from a request on. */
+/** What the vendor rejected in a model's calls, starting at a request. */
 const refusals = (vendor: string, from: number): (string | undefined)[] =>
   stack.vendors
     .requests(vendor)
@@ -84,7 +84,7 @@ const refusals = (vendor: string, from: number): (string | undefined)[] =>
 
 describe('a model that is new at its vendor', () => {
   it.each(announced)(
-    'is served by a row alone, without one refused call: $upstream',
+    'is served by a row alone, without a rejected call: $upstream',
     async ({ upstream, vendor, calls }) => {
       const model = `told-${upstream}`;
       const before = stack.vendors.requests(vendor).length;
@@ -99,7 +99,7 @@ describe('a model that is new at its vendor', () => {
     },
   );
 
-  it('is given what its row says that it takes', async () => {
+  it('receives only what its row allows', async () => {
     const bodyOf = async (model: string, vendor: string, call: object) => {
       await stack.client.chat.completions.create({ model, messages, ...call });
       return stack.vendors.requests(vendor).at(-1)?.body;
@@ -120,14 +120,14 @@ describe('a model that is new at its vendor', () => {
   });
 
   it.each(announced)(
-    'teaches within two calls, unseen, where no row says it: $upstream',
+    'teaches the relay its rules within two calls, invisibly to the client, without a row: $upstream',
     async ({ upstream, vendor, calls }) => {
       const model = `untold-${upstream}`;
       for (const call of calls) {
         const first = stack.vendors.requests(vendor).length;
         await stack.client.chat.completions.create({ model, ...call });
         expect(stack.vendors.requests(vendor).length - first).toBeLessThanOrEqual(3);
-        // Another environment may answer the next call: it knows within seconds what this one learned.
+        // Another environment may answer the next call; it gets the learned facts within seconds.
         await vi.waitFor(
           async () => {
             const second = stack.vendors.requests(vendor).length;
@@ -144,7 +144,7 @@ describe('a model that is new at its vendor', () => {
     60_000,
   );
 
-  it('goes up as a Messages client wrote it, whatever is known of the model', async () => {
+  it('receives a Messages body unchanged, whatever is known about the model', async () => {
     const client = new Anthropic({
       baseURL: stack.baseUrl.replace(/\/v1$/, ''),
       apiKey: stack.key,

@@ -2,9 +2,9 @@ import type OpenAI from 'openai';
 import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions';
 import type { Response, ResponseInputItem } from 'openai/resources/responses/responses';
 
-/** A whole conversation with tools, as an agent holds it. */
+/** A complete conversation with tools, as an agent runs it. */
 export interface ToolLoop {
-  /** How many turns called tools. */
+  /** Number of turns that called tools. */
   turns: number;
   /** The calls of all turns, in order. */
   calls: { id: string; name: string; arguments: unknown }[];
@@ -20,7 +20,7 @@ export interface LoopTask {
   stream: boolean;
   /** Responses: the client keeps encrypted reasoning. */
   include?: boolean | undefined;
-  /** Responses: the relay has the conversation, and each request sends what is new. */
+  /** Responses: the relay stores the conversation, and each request sends only what is new. */
   chained?: boolean | undefined;
 }
 
@@ -55,7 +55,7 @@ export async function chatLoop({ client, model, said, stream }: LoopTask): Promi
     if (!message) throw new Error('no choice');
     loop.usage = completion.usage;
     const calls = message.tool_calls ?? [];
-    // What agents send back: the standard fields alone.
+    // Agents send back only the standard fields.
     const { content } = message;
     messages.push({
       role: 'assistant',

@@ -1,4 +1,4 @@
-/** Tool loops against the strict doubles, by real clients on the running stack: with the whole conversation, and with what the relay has. */
+/** Tool loops of real clients on the running stack against the strict doubles: with the whole conversation, and with stored ones. */
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
 import { ChatOpenAI } from '@langchain/openai';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => stack.stop());
 
-/** What a vendor refused or merely tolerated of the relay's requests, from a request on. */
+/** What a vendor rejected or only tolerated in the relay's requests, starting at a request. */
 const objections = (vendor: string, from: number): object[] =>
   stack.vendors
     .requests(vendor)
@@ -32,7 +32,7 @@ const ways = [
   { way: 'Responses, streamed, with encrypted reasoning', run: responsesLoop, stream: true, include: true },
   { way: 'Responses, JSON, with encrypted reasoning', run: responsesLoop, stream: false, include: true },
 ];
-/** One way of each model: the property of test/unit/relay/vendors has every way of every model. */
+/** One way for each model: the property test of test/unit/relay/vendors covers every way of every model. */
 const casesFrom = (first: number) =>
   servedModels.map(({ model, vendor }, index) =>
     Object.assign({ model, vendor }, ways[(index + first) % ways.length] ?? ways[0]),
@@ -69,7 +69,7 @@ describe('two accounts behind one organisation', () => {
   const named = { prompt_cache_key: 'shared', safety_identifier: 'alice', user: 'alice' };
 
   it.each(['gpt-5.6', 'gpt-4.1'])(
-    'read each its own cache of %s alone, whatever they call it',
+    'each read only their own cache of %s, whatever they name it',
     async (model) => {
       const cached = async (client: VendorStack['client'], more: object): Promise<number | undefined> => {
         const { usage } = await client.chat.completions.create({ model, messages, ...more });
@@ -79,13 +79,13 @@ describe('two accounts behind one organisation', () => {
       expect(await cached(stack.client, own)).toBe(0);
       expect(await cached(stack.neighbour, own)).toBe(0);
       expect(await cached(stack.client, own)).toBeGreaterThan(1000);
-      // Not even by the name that the vendor was told.
+      // Not even under the name that the vendor received.
       const told = bodyOf('openai')['prompt_cache_key'];
       expect(await cached(stack.neighbour, { prompt_cache_key: told })).toBe(0);
     },
   );
 
-  it.each(ends)('are two to the vendor of $model under one name, and each always the same', async (one) => {
+  it.each(ends)('get different stable names at the vendor of $model for the same end user', async (one) => {
     const toldOf = async (client: VendorStack['client']): Promise<string> => {
       await client.chat.completions.create({ model: one.model, messages, ...named });
       const { prompt_cache_key: key, safety_identifier: safety, user, metadata } = bodyOf(one.vendor);
@@ -114,7 +114,7 @@ const dialects = servedModels.filter(({ model }) =>
   ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'].includes(model),
 );
 
-/** One conversation with tools: the cities that were asked for, and the last text. */
+/** One conversation with tools: the requested cities, and the last text. */
 interface Loop {
   asked: string[];
   text: string;
@@ -135,7 +135,7 @@ async function aiSdk({ model, said, stream, endpoint }: LoopTask): Promise<Loop>
   const weather = tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
   const options = {
     model: openai[endpoint](model),
-    // The relay keeps no responses.
+    // The relay stores no responses.
     ...(endpoint === 'responses' && { providerOptions: { openai: { store: false } } }),
     instructions: system,
     prompt: said,
@@ -209,7 +209,7 @@ const libraryWays = [
   { endpoint: 'responses' as const, stream: true },
   { endpoint: 'responses' as const, stream: false },
 ];
-/** Each library goes each way once, with another model. */
+/** Each library uses each way once, with a different model. */
 const casesOf = (library: number) =>
   dialects.map(({ model, vendor }, index) =>
     Object.assign({ model, vendor }, libraryWays[(index + library) % libraryWays.length] ?? libraryWays[0]),
@@ -246,7 +246,7 @@ function recorded() {
   return { sent, fetch: recording };
 }
 
-describe('a conversation that the relay has, by the official client', () => {
+describe('a stored conversation of the official client', () => {
   it.each(
     servedModels.map(({ model, vendor }, index) => ({
       model,
@@ -255,7 +255,7 @@ describe('a conversation that the relay has, by the official client', () => {
       turns: index === 0 ? 8 : 3,
     })),
   )(
-    'goes on by previous_response_id over $turns turns with tools of $model (stream: $stream)',
+    'continues by previous_response_id over $turns turns with tools of $model (stream: $stream)',
     async ({ model, vendor, stream, turns }) => {
       const before = stack.vendors.requests(vendor).length;
       const said = `turns=${turns} explain: the weather in Paris? ${model} chained`;
@@ -284,7 +284,7 @@ describe.each(aiSdks)('the AI SDK $version in its default mode, which refers to 
       const weather = sdk.tool({ description, inputSchema, execute: ({ city }) => asked.push(city) });
       const options = {
         model: openai.responses(model),
-        // Of models that it knows to think it refers to messages after reasoning alone, which is shown as a summary.
+        // For known reasoning models it refers to messages only after reasoning, which is shown as a summary.
         ...(model.startsWith('gpt-5') && { providerOptions: { openai: { reasoningSummary: 'auto' } } }),
         ...sdk.instructions(system),
         maxRetries: 0,
@@ -307,9 +307,9 @@ describe.each(aiSdks)('the AI SDK $version in its default mode, which refers to 
   );
 });
 
-describe('@openai/agents with the state at the server', () => {
+describe('@openai/agents with server-side state', () => {
   it.each(dialects.slice(0, 2))(
-    'sends what is new of each turn of $model',
+    'sends only the new items of each turn of $model',
     async ({ model, vendor }) => {
       const before = stack.vendors.requests(vendor).length;
       const { sent, fetch } = recorded();
@@ -349,7 +349,7 @@ describe("@anthropic-ai/sdk's count of tokens", () => {
   };
 
   it.each(servedModels.filter(({ vendor }) => ['anthropic', 'bedrock', 'deepseek'].includes(vendor)))(
-    'of $model is its vendor’s where that counts, else an estimate',
+    'of $model is the vendor’s if that counts, or else an estimate',
     async ({ model, vendor }) => {
       const client = new Anthropic({
         baseURL: stack.baseUrl.replace(/\/v1$/, ''),

@@ -11,9 +11,9 @@ export interface VendorStack {
   vendors: Vendors;
   baseUrl: string;
   key: string;
-  /** Of a key that may store. */
+  /** Uses a key that may store. */
   storing: OpenAI;
-  /** Of another account. */
+  /** Uses a key of another account. */
   neighbour: OpenAI;
   dynamodbEndpoint: string;
   client: OpenAI;
@@ -21,18 +21,18 @@ export interface VendorStack {
   stop(): Promise<void>;
 }
 
-/** A model as clients name it, and the double that serves it. */
+/** A model by its public name, and the double that serves it. */
 export interface ServedModel {
   /** The public name. */
   model: string;
-  /** The vendor's name; absent: the public one. */
+  /** The vendor's name; by default the public one. */
   upstream?: string;
   vendor: string;
-  /** What its channel says beside id, models, endpoint and state. */
+  /** Attributes of its channel besides id, models, endpoint and state. */
   row: Record<string, unknown>;
 }
 
-/** One channel for each, so that every model has one way up. The rows say what an operator would write for the vendor. */
+/** One channel for each model, so that every model has one upstream. The rows are those that an operator would write. */
 export const servedModels: ServedModel[] = [
   { model: 'gpt-5.6', vendor: 'openai', row: { type: 'openai', dialect: 'responses' } },
   { model: 'gpt-4.1', vendor: 'openai', row: { type: 'openai' } },
