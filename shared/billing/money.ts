@@ -16,10 +16,12 @@ export function parseDecimal(value: string | number, decimals: number, exact = f
   if (!match) return undefined;
   const [, sign, whole = '', fraction = '', exponent = '0'] = match;
   const shift = decimals + Number(exponent) - fraction.length;
-  const digits = BigInt(whole + fraction) * 10n ** BigInt(Math.max(shift, 0));
-  const divisor = 10n ** BigInt(Math.max(-shift, 0));
-  if (exact && digits % divisor !== 0n) return undefined;
-  const scaled = divideHalfUp(digits, divisor);
+  let scaled = BigInt(whole + fraction + '0'.repeat(Math.max(shift, 0)));
+  if (shift < 0) {
+    const divisor = 10n ** BigInt(-shift);
+    if (exact && scaled % divisor !== 0n) return undefined;
+    scaled = divideHalfUp(scaled, divisor);
+  }
   return sign === '-' ? -scaled : scaled;
 }
 
