@@ -103,11 +103,16 @@ const ofTheStore = {
   no_entry_check: {
     what: 'a close does not test what is open under its id',
     noticed: /but a tombstone is not|was charged 2 times|is charged/,
+    firstSeed: 9,
     kind: deaf,
   },
   slot_not_released: { what: 'a failed call keeps its plan slot', noticed: /@.* sums to|@.* counts/ },
   no_place_freed: { what: "a close does not free the place of a key's limit", noticed: /a place of/ },
-  no_slot_limit: { what: 'a reserve does not test whether the plan slot is full', noticed: /is call .* on/ },
+  no_slot_limit: {
+    what: 'a reserve does not test whether the plan slot is full',
+    noticed: /is call .* on/,
+    firstSeed: 13,
+  },
   split_with_open: {
     what: 'a split takes what is open along to another part',
     noticed: /without a (close|reserve)/,
@@ -121,11 +126,13 @@ const ofTheStore = {
   overdraft_served: {
     what: 'a reserve does not test whether its part says that another one may owe',
     noticed: /is paid by a sum below zero/,
+    firstSeed: 77,
     kind: { ...easy, bursts: true, corrections: 12, background: 0 },
   },
   no_overdraft: {
     what: 'a part goes below zero, and the others do not say so',
     noticed: /below zero/,
+    firstSeed: 8,
     kind: { ...easy, bursts: true, corrections: 5 },
   },
 } satisfies Record<string, Mutation>;
@@ -199,6 +206,7 @@ const ofPrices = {
   search_expired: {
     what: 'a call that crashed is not charged its search',
     noticed: chargedWrong,
+    firstSeed: 16,
     kind: { ...sleepy, requestSeconds: 150 },
     reservations: changed({
       request: ({ entry, ...request }) => ({ ...request, entry: { ...entry, searchPrice: undefined } }),
@@ -230,6 +238,7 @@ const ofServiceTiers = {
   dearer_tier_on_plan: {
     what: 'a plan covers a call in a dearer service tier, too',
     noticed: /in the dearer service tier/,
+    firstSeed: 9,
     reservations: (ports, call) =>
       changed({
         request: (request) => (call()?.alias ? request : withSlotsOfFirst(request, call())),
@@ -238,6 +247,7 @@ const ofServiceTiers = {
   tier_not_held: {
     what: 'a call holds the price of the standard tier, whatever it asks for',
     noticed: /from an honest upstream/,
+    firstSeed: 16,
     reservations: changed({
       request: ({ need, ...request }) => ({
         ...request,

@@ -5,9 +5,11 @@ import { Broken } from './watch.ts';
 
 const seedsMax = 300;
 
-/** The first seed whose world detects the broken product, and the detected fault. */
+/** Runs up to 300 worlds, and returns the fault that the first of them detects in the broken product. */
 async function foundOut(mutant: Mutant): Promise<string | undefined> {
-  for (let seed = 1; seed <= seedsMax; seed += 1) {
+  const { firstSeed = 1 } = mutants[mutant];
+  for (let worlds = 0; worlds < seedsMax; worlds += 1) {
+    const seed = ((firstSeed - 1 + worlds) % seedsMax) + 1;
     const found = await simulate(seed, mutant).catch((error: unknown) => error);
     if (found instanceof Broken) return found.message;
   }

@@ -19,6 +19,8 @@ export interface Mutation {
   what: string;
   /** The message when it is noticed. */
   noticed: RegExp;
+  /** The first seed whose world notices it, if 8 or later: the search starts here. Default: 1. */
+  firstSeed?: number;
   /** Worlds designed for it. */
   kind?: Partial<WorldKind>;
   charges?: (rows: BillableCall['snapshot']['charges']) => BillableCall['snapshot']['charges'];
