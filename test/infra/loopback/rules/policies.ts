@@ -39,11 +39,24 @@ export function allows(document: Record<string, unknown>, action: string, resour
   return listOf(document['Statement']).some(
     (statement) =>
       statement['Effect'] === 'Allow' &&
-      listOf<string>(statement['Action']).some((pattern) =>
-        matches(pattern.toLowerCase(), action.toLowerCase()),
-      ) &&
+      namesAction(statement, action) &&
       listOf<string>(statement['Resource']).some((pattern) => matches(pattern, resource)),
   );
+}
+
+/** Caches by statement and action: tests ask a role's few dozen statements about each call for each resource. */
+const namedActions = new WeakMap<object, Map<string, boolean>>();
+
+function namesAction(statement: Record<string, unknown>, action: string): boolean {
+  const known = namedActions.get(statement) ?? new Map<string, boolean>();
+  namedActions.set(statement, known);
+  const answer =
+    known.get(action) ??
+    listOf<string>(statement['Action']).some((pattern) =>
+      matches(pattern.toLowerCase(), action.toLowerCase()),
+    );
+  known.set(action, answer);
+  return answer;
 }
 
 /** Caches by pattern: rules match a few hundred patterns a million times. */
