@@ -36,7 +36,7 @@ export function findBreaks(
       const gone = partsOf(text).filter((part) => !isCovered(part, partsOf(now), writtenByUsers.has(kind)));
       if (gone.length === 0) return [];
       const isRequired = gone.includes('undefined') && writtenByUsers.has(kind);
-      return [[name, isRequired ? 'required now' : `was ${text}, is ${now}`] as const];
+      return [[name, isRequired ? 'required now' : `no longer ${gone.join(' | ')}, but ${now}`] as const];
     });
     const required = Object.entries(after).flatMap(([name, text]) => {
       const parent = parentOf(name);

@@ -63,7 +63,7 @@ describe('a change that only a major version may make fails by name', () => {
   });
 
   it.each([
-    ['a value is refused', 'options', 'frontDoor', '"cloudfront" | undefined', 'was '],
+    ['a value is refused', 'options', 'frontDoor', '"cloudfront" | undefined', 'no longer '],
     ['an attribute is required', 'attributes', 'keys.budget', 'map', 'required now'],
     ['a new attribute is required', 'attributes', 'keys.owner', 'string', 'new and required'],
     [
@@ -74,12 +74,12 @@ describe('a change that only a major version may make fails by name', () => {
       'new and required',
     ],
     ['a new option of a command is required', 'commands', 'key new --owner', 'text', 'new and required'],
-    ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'was '],
-    ['an answer may have any value', 'answers', 'POST /v1/chat/completions 200.id', 'any', 'was '],
-    ['a code of errors is renamed', 'answers', 'refusal.error.code', '"relay_shut" | string', 'was '],
-    ['a command exits with another code', 'outputs', 'key list exit code, refused', '1', 'was '],
-    ['a field of --json has another type', 'outputs', 'key list --json[].hint', 'number', 'was '],
-    ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'was '],
+    ['a resource has another type', 'template', 'TablesledgerB795704C', 'AWS::DynamoDB::Table', 'no longer '],
+    ['an answer may have any value', 'answers', 'POST /v1/chat/completions 200.id', 'any', 'no longer '],
+    ['a code of errors is renamed', 'answers', 'refusal.error.code', '"relay_shut" | string', 'no longer '],
+    ['a command exits with another code', 'outputs', 'key list exit code, refused', '1', 'no longer '],
+    ['a field of --json has another type', 'outputs', 'key list --json[].hint', 'number', 'no longer '],
+    ['a metric loses a dimension', 'metrics', 'Requests', 'stack', 'no longer '],
   ])('%s', (_what, kind, name, text, fault) => {
     const breaks = findBreaks(
       released,
