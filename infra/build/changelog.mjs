@@ -36,7 +36,15 @@ function notesOf(text, version) {
   const heading = headingOf(text, version);
   if (heading === undefined) throw new Error(`docs/CHANGELOG.md has no heading "## ${version} - <date>"`);
   const [notes] = text.slice(text.indexOf(heading) + heading.length).split('\n## ');
-  return `${notes.trim()}\n`;
+  return `${completeLinks(notes.trim(), version)}\n`;
+}
+
+/** Relative links lead nowhere from the page of a release. GitHub's workflows have these variables. */
+function completeLinks(text, version) {
+  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository } = process.env;
+  if (repository === undefined) return text;
+  const page = `${server}/${repository}/blob/v${version}/docs/CHANGELOG.md`;
+  return text.replaceAll(/\]\(([^)\s]+)\)/g, (_, link) => `](${new URL(link, page)})`);
 }
 
 const headingOf = (text, version) =>

@@ -19,7 +19,7 @@ interface Component {
 }
 
 export interface BillOfMaterials {
-  metadata: { component: { name: string } };
+  metadata: { component: { name: string; 'bom-ref': string } };
   components: Component[];
   dependencies: { ref: string; dependsOn: string[] }[];
 }
@@ -39,7 +39,7 @@ export function makeBillOfMaterials(metaFolder = join(projectFolder, 'dist', 'me
     metadata: { ...metadata, component: { ...metadata.component, name: 'relay' } },
     components: found.map(markRequired),
     dependencies: dependencies
-      .filter(({ ref }) => bundled.has(ref))
+      .filter(({ ref }) => bundled.has(ref) || ref === metadata.component['bom-ref'])
       .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((each) => bundled.has(each)) })),
   };
 }

@@ -180,6 +180,20 @@ describe('a release', () => {
     await run('git reset -q --hard v0.2.0');
   });
 
+  it('has notes whose links also work on the page of the release', async () => {
+    write(
+      'docs/CHANGELOG.md',
+      '## 0.2.0 - 2026-01-02\n\n- [a](scale.md#b), [c](../LICENSE), [d](https://e.f/g), [h](#i)\n',
+    );
+    const variables = 'GITHUB_SERVER_URL=https://github.com GITHUB_REPOSITORY=acme/relay';
+    const { output } = await run(`${variables} node infra/build/changelog.mjs notes v0.2.0`);
+    const tree = 'https://github.com/acme/relay/blob/v0.2.0';
+    expect(output).toBe(
+      `- [a](${tree}/docs/scale.md#b), [c](${tree}/LICENSE), [d](https://e.f/g), [h](${tree}/docs/CHANGELOG.md#i)\n`,
+    );
+    await run('git checkout -q .');
+  });
+
   it('has no notes if its tag is not that of the version, or the version has no date', async () => {
     expect((await run('node infra/build/changelog.mjs notes v0.9.0')).exitCode).not.toBe(0);
     write('docs/CHANGELOG.md', '# Changelog\n\n## Unreleased\n\n- A thing.\n');

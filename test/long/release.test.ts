@@ -161,6 +161,7 @@ describe('a release', () => {
     const bill = JSON.parse(String(read(`relay-${fresh.version}.cdx.json`))) as {
       bomFormat: string;
       components: { 'bom-ref': string; hashes: { alg: string }[] }[];
+      dependencies: { ref: string; dependsOn: string[] }[];
     };
     expect(bill.bomFormat).toBe('CycloneDX');
     const names = bill.components.map((each) => each['bom-ref']);
@@ -172,6 +173,8 @@ describe('a release', () => {
         `${name} is listed`,
       ).toBe(true);
     expect(names.filter((name) => /^(vitest|typescript|aws-cdk)/.test(name))).toEqual([]);
+    const direct = bill.dependencies.find(({ ref }) => ref === `relay@${fresh.version}`)?.dependsOn;
+    expect(direct).toContainEqual(expect.stringContaining('hono@'));
     for (const { hashes } of bill.components) expect(hashes.map(({ alg }) => alg)).toEqual(['SHA-512']);
   });
 });
