@@ -199,6 +199,14 @@ describe('options', () => {
       /service\.zones\[0\]: found "us-east-1a", expected the ids of two availability zones/,
     ],
     [
+      { compute: 'ecs', region: 'ap-southeast-2', service: { zones: ['apse2-az1', 'use1-az1'] } },
+      /service\.zones: use1-az1 is not in ap-southeast-2, whose zones begin with apse2-/,
+    ],
+    [
+      { compute: 'ecs', service: { zones: ['use1-az1', 'use1-az1'] } },
+      /service\.zones: found \["use1-az1","use1-az1"\], expected the ids of two availability zones/,
+    ],
+    [
       { compute: 'ecs', service: { zones: ['use1-az1', 'use1-az3'] } },
       /service: CloudFront's VPC origins reach no balancer in use1-az3: name another zone/,
     ],

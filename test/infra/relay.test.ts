@@ -136,6 +136,27 @@ describe('functions in a VPC', () => {
     expect(resourcesOf(templateOf(given), 'AWS::EC2::SecurityGroup')).toHaveLength(1);
   });
 
+  test('get a security group if the list of groups is empty, because Lambda refuses none', () => {
+    const stack = newStack();
+    newRelay(stack, { ...inside, vpc: new Vpc(stack, 'Vpc', { maxAzs: 2 }), securityGroups: [] });
+    expect(resourcesOf(templateOf(stack), 'AWS::EC2::SecurityGroup')).toHaveLength(1);
+  });
+
+  test.each([{}, { publicSubnetIds: ['subnet-1'] }])(
+    'of servers need two zones, which an imported VPC with %j lacks',
+    (imported) => {
+      const stack = newStack();
+      const vpc = Vpc.fromVpcAttributes(stack, 'Vpc', {
+        vpcId: 'vpc-1',
+        availabilityZones: ['eu-central-1a'],
+        ...imported,
+      });
+      expect(() => newRelay(stack, { compute: 'ecs', service: { vpc } })).toThrow(
+        /service\.vpc: a load balancer needs subnets in two availability zones/,
+      );
+    },
+  );
+
   test('may be behind a private API whose endpoint the app creates', () => {
     const stack = newStack();
     const vpc = new Vpc(stack, 'Vpc', { maxAzs: 2 });

@@ -410,9 +410,10 @@ export function readNetwork(
     throw new Error(
       `${scope.node.path}: vpcSubnets: functions can't reach the internet from a public subnet`,
     );
-  const groups = securityGroups ?? [
-    new SecurityGroup(scope, 'FunctionsGroup', { vpc, description: 'Functions of the relay' }),
-  ];
+  // Lambda refuses subnets without a group.
+  const groups = securityGroups?.length
+    ? securityGroups
+    : [new SecurityGroup(scope, 'FunctionsGroup', { vpc, description: 'Functions of the relay' })];
   return { subnetIds, securityGroupIds: groups.map(({ securityGroupId }) => securityGroupId), routes };
 }
 

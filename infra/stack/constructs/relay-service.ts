@@ -3,7 +3,7 @@
  * the rights of all of them together. Streams and schedules still invoke functions.
  */
 import { join } from 'node:path';
-import { Annotations, Duration, Size, Stack } from 'aws-cdk-lib';
+import { Annotations, Duration, Size, Stack, Token } from 'aws-cdk-lib';
 import type { Metric } from 'aws-cdk-lib/aws-cloudwatch';
 import {
   type CfnSubnet,
@@ -118,6 +118,13 @@ export class RelayService extends Construct {
     // Upstreams may have any address.
     const tasks = new SecurityGroup(this, 'Tasks', { vpc, description: `${relayName}: servers` });
     const isPublic = vpc.privateSubnets.length === 0;
+    const zones = new Set(
+      (isPublic ? vpc.publicSubnets : vpc.privateSubnets).map((each) => each.availabilityZone),
+    );
+    if (zones.size < 2 && ![...zones].some(Token.isUnresolved))
+      throw new Error(
+        `${this.node.path}: service.vpc: a load balancer needs subnets in two availability zones`,
+      );
     const taskDefinition = this.task(props, tasksMax);
     this.service = new FargateService(this, 'Service', {
       cluster: new Cluster(this, 'Cluster', { vpc }),

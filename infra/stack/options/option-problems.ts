@@ -203,6 +203,15 @@ const checks: readonly Check[] = [
       return found && `CloudFront's VPC origins reach no balancer in ${found}: name another zone`;
     },
   ],
+  [
+    'service.zones',
+    ({ service: { zones } = {}, region = '' }) => {
+      // Ids begin with the region's first letters: `apse2-az1` in ap-southeast-2.
+      const prefix = region.replaceAll(/(?<=[nsewc])(?:orth|outh|ast|est|entral)|-/g, '');
+      const found = zones?.find((zone) => prefix !== '' && !zone.startsWith(`${prefix}-`));
+      return found && `${found} is not in ${region}, whose zones begin with ${prefix}-`;
+    },
+  ],
   ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [
     field,
     (options) =>

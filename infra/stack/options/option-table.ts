@@ -96,7 +96,10 @@ const zoneId = '[a-z]{3,5}\\d-az\\d{1,2}';
 const wantedZones = 'two or more availability zones, such as ["us-east-1a", "us-east-1b"]';
 const wantedZoneIds = 'the ids of two availability zones, such as ["use1-az1", "use1-az2"]';
 const listZones = (pattern: string, wanted: string) =>
-  z.array(matchText(new RegExp(`^${pattern}$`), wanted), wanted).check(z.minLength(2, wanted));
+  z.array(matchText(new RegExp(`^${pattern}$`), wanted), wanted).check(
+    z.minLength(2, wanted),
+    z.refine((zones) => new Set(zones).size === zones.length, wanted),
+  );
 const wantedSubnets = 'a subnet of each of the zones, in their order';
 const wantedShare = 'a number from 0 to 1';
 const webAclWanted =
