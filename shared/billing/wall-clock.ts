@@ -1,4 +1,5 @@
 /** Reads the wall clock of a time zone at any moment. */
+import { keepNewest } from '../wire/keep-newest.ts';
 
 export interface CalendarDay {
   year: number;
@@ -28,8 +29,7 @@ export function findClock(timeZone: string): ReadClock {
   const known = clocks.get(timeZone);
   if (known) return known;
   const clock = createClock(timeZone);
-  if (clocks.size >= clocksMax) clocks.clear();
-  clocks.set(timeZone, clock);
+  keepNewest(clocks, clocksMax, timeZone, clock);
   return clock;
 }
 

@@ -369,6 +369,7 @@ describe('code', () => {
     'const kept = {}; function f() { delete kept.a.b; }',
     "const kept = {}; const f = () => { kept['a'] = 1; };",
     'const kept = {}; const f = () => Object.assign(kept, { a: 1 });',
+    'const kept = new Map(); const f = (a) => keepNewest(kept, 9, a, 1);',
   ])('keeps nothing for the whole module: %s', (text) => {
     const sources = tree({ 'shared/wire/a.ts': text, 'infra/local/main.ts': text, 'test/b.ts': text });
     expect(moduleState(sources, { 'infra/local/main.ts': 'a', 'infra/local/c.ts': 'b' })).toEqual([

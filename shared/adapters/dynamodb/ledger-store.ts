@@ -1,6 +1,7 @@
 /** Puts rows of `ledger` and counts them in `daily`. Rows may arrive in any order and repeatedly. */
 import type { TransactWriteItem, AttributeValue } from '@aws-sdk/client-dynamodb';
 import { mapInputParts } from '../../wire/chat-response.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import { sumDaily, groupIntoTransactions, type DailySum } from '../../billing/daily-figures.ts';
 import { bucketCount, isOfAllAccounts, buildSpreadKey, spreadDayOf } from '../../billing/daily-keys.ts';
 import {
@@ -60,7 +61,7 @@ export function createLedgerStore(
   /** Concurrent transactions of this environment use different buckets for the sums of all accounts. */
   const buckets = [0];
   /** Buckets that this environment has registered, by day. */
-  const spread = new Set<string>();
+  const spread = new Map<string, true>();
   /** Registers a bucket before its first sum, because operators only read registered ones. */
   const registerSpread = async (bucket: number, sums: readonly DailySum[]): Promise<void> => {
     const days = new Set(
@@ -69,8 +70,7 @@ export function createLedgerStore(
     const unsaid = [...days].filter((day) => bucket > 0 && !spread.has(`${day}#${bucket}`));
     for (const day of unsaid) {
       await new Table(client, stack, 'daily').update(buildSpreadKey(day, bucket), {});
-      if (spread.size >= spreadMax) spread.clear();
-      spread.add(`${day}#${bucket}`);
+      keepNewest(spread, spreadMax, `${day}#${bucket}`, true);
     }
   };
   const buildPut = (row: CloseRow) => ({ TableName, Item: encodeLedgerRow(row), ...buildPutCondition(row) });

@@ -22,7 +22,7 @@ import {
 } from '../../relay/ports/runtime-stores.ts';
 import { firstTryMsMax, StoreUnavailable } from '../../relay/ports/store-errors.ts';
 import type { Log } from '../../relay/ports/telemetry.ts';
-import { keepNewest } from '../system/node-ports.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import { readHealthImage, buildHealthUpdate, planHealthWrite, type HealthImage } from './health-items.ts';
 import {
   cooldownsId,

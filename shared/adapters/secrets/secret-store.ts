@@ -18,7 +18,8 @@ import {
   type SecretCheck,
 } from '../../relay/ports/config-store.ts';
 import type { Environment } from '../system/environment.ts';
-import { ExpiringCache, keepNewest, systemRandom } from '../system/node-ports.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
+import { ExpiringCache, systemRandom } from '../system/node-ports.ts';
 import { parameterStore, secretsManager, createAwsCalls } from '../aws/aws-calls.ts';
 
 /** Values live between half of this and all of it, so that environments do not read at the same time. */

@@ -10,6 +10,7 @@ import {
 import { deflateRawSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Clock, Ids, Random, Hmac, Pseudonym, Sealer, Inflate } from '../../relay/ports/host.ts';
 import { idAlphabet, timeText, sealPrefix } from '../../wire/ids.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import type { StateKey } from './environment.ts';
 
 export const systemClock: Clock = {
@@ -155,16 +156,6 @@ export const inflateWithZlib: Inflate = (bytes, lengthMax) => {
     return undefined;
   }
 };
-
-/** Sets an entry as the newest and drops the oldest above the maximum. */
-export function keepNewest<Key, Value>(map: Map<Key, Value>, max: number, key: Key, value: Value): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= max) return;
-    map.delete(oldest);
-  }
-}
 
 interface CacheEntry<Value> {
   value: Promise<Value>;

@@ -4,6 +4,7 @@
  */
 import type { UpstreamFailure } from '../../upstreams/exchange.ts';
 import { fingerprint, hash53 } from '../../wire/ids.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import type { Candidate } from '../call/call.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
 import { healthKeySpace } from '../ports/runtime-stores.ts';
@@ -67,9 +68,7 @@ export class HealthRecorder {
 
   /** To be called at the end of a whole answer. Calls the store only when something is known against the candidate. */
   async recordSuccess(candidate: Candidate): Promise<void> {
-    const key = keyOf(candidate);
-    if (this.#answeredMs.size >= candidatesMax) this.#answeredMs.clear();
-    this.#answeredMs.set(key, this.#ports.clock.now());
+    keepNewest(this.#answeredMs, candidatesMax, keyOf(candidate), this.#ports.clock.now());
     const entries = await this.#ports.health.entries();
     const known = healthKeysOf(candidate).filter((one) => entries.has(one));
     if (known.length > 0) await this.#change(known, { type: 'succeeded' });

@@ -5,6 +5,7 @@
 import { createQuotaItem, type QuotaItem } from '../../billing/quota-item.ts';
 import { firstCounter } from '../../billing/shares.ts';
 import { endlessBalance } from '../../billing/reservation.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import type { Clock } from '../ports/host.ts';
 
 const accountsMax = 1_000;
@@ -117,16 +118,8 @@ export class CachedBalances {
   #keep(item: QuotaItem, stored: QuotaItem, countsMs = this.#clock.now()): void {
     const refused = this.#balances.get(item.account)?.refused;
     const idle = { ...stored, open: new Map(), permits: new Map() };
-    this.#balances.delete(item.account);
-    this.#balances.set(item.account, {
-      seenMs: this.#clock.now(),
-      item,
-      countsMs,
-      refused,
-      stored: idle,
-    });
-    const oldest = this.#balances.keys().next();
-    if (this.#balances.size > accountsMax && !oldest.done) this.#balances.delete(oldest.value);
+    const balance = { seenMs: this.#clock.now(), item, countsMs, refused, stored: idle };
+    keepNewest(this.#balances, accountsMax, item.account, balance);
   }
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../billing/quota-item.ts';
 import { isOfAccount, isRefusal, minuteOf, planReservation } from '../../billing/reservation.ts';
 import { firstCounter } from '../../billing/shares.ts';
+import { keepNewest } from '../../wire/keep-newest.ts';
 import { Refusal } from '../http/refusal.ts';
 import { StoreBusy, tryMsMax } from '../ports/store-errors.ts';
 import type { WriteReply } from '../ports/money-stores.ts';
@@ -81,8 +82,7 @@ export class Reservations {
     if (rpm !== undefined) {
       count = await this.#countInMinute(key, minute, rpm);
       if (count === undefined) {
-        if (this.#fullMinutes.size >= fullMinutesMax) this.#fullMinutes.clear();
-        this.#fullMinutes.set(key, { minute, rpm });
+        keepNewest(this.#fullMinutes, fullMinutesMax, key, { minute, rpm });
         throw await request.createRefusal({ reason: 'rate' }, createQuotaItem(account));
       }
     }

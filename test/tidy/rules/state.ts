@@ -9,7 +9,7 @@ const writers =
 const ownerOf = (node: unknown): string | undefined =>
   isNode(node) && node.type === 'MemberExpression' ? ownerOf(node['object']) : nameOf(node);
 
-/** The variable whose content a node changes: `a.b = 1`, `a.push(1)`, `delete a.b`, `Object.assign(a, b)`. */
+/** The variable whose content a node changes: `a.b = 1`, `a.push(1)`, `delete a.b`, `Object.assign(a, b)`, `keepNewest(a, ...)`. */
 function changedBy({
   type,
   callee,
@@ -25,6 +25,7 @@ function changedBy({
         ? argument
         : undefined;
   if (target !== undefined) return ownerOf(target);
+  if (type === 'CallExpression' && nameOf(callee) === 'keepNewest') return ownerOf((given as unknown[])[0]);
   if (type !== 'CallExpression' || !isNode(callee) || callee.type !== 'MemberExpression') return undefined;
   if (!writers.test(propertyOf(callee) ?? '')) return undefined;
   return nameOf(callee['object']) === 'Object' ? ownerOf((given as unknown[])[0]) : ownerOf(callee['object']);
