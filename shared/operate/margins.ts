@@ -6,7 +6,7 @@ import { compareLargestFirst, formatYuan } from '../billing/money.ts';
 import { utcMonth } from '../wire/iso-time.ts';
 import { compareCharges, readAllRows, sumBy, type Summed } from './ledger/ledger.ts';
 import type { AccountMonth, OperatorPorts, ServedDay } from './operator-ports.ts';
-import { marginOf, reportPeriod } from './report.ts';
+import { marginOf, reportPeriod, type AskedPeriod } from './report.ts';
 
 export const marginGroupings = ['model', 'channel', 'customer'] as const;
 type MarginGrouping = (typeof marginGroupings)[number];
@@ -17,14 +17,14 @@ const amounts = ['charged', 'bought', 'bought_charged', 'search_bought'] as cons
 const figureNames = [...counts, ...amounts];
 const none = { rows: [], problems: [] };
 
-/** Reads whole months only, because daily sums cost one request for each customer. Default: this month. */
+/** Reads customers by whole months only, because daily sums cost one request for each. Default: this month. */
 export async function viewMargins<By extends MarginGrouping>(
   { ledger, clock }: OperatorPorts,
-  month: string | undefined,
+  { month, day }: Pick<AskedPeriod, 'month' | 'day'>,
   groupings: readonly By[],
 ) {
   const nowMs = clock.now();
-  const period = reportPeriod(nowMs, { month: month ?? utcMonth(nowMs) });
+  const period = reportPeriod(nowMs, day === undefined ? { month: month ?? utcMonth(nowMs) } : { day });
   const [served, months] = await Promise.all([
     groupings.every((by) => by === 'customer') ? none : readAllRows(ledger.served(period, figureNames)),
     groupings.every((by) => by !== 'customer')
@@ -56,7 +56,7 @@ export const marginColumns = ['month', 'by', 'name', ...counts, ...amounts.slice
 
 /** Lists one row for each model, channel and customer. `bought` includes searches. `margin` is missing if no cost is known. */
 export async function listMargins(ports: OperatorPorts, month: string | undefined) {
-  const { period, groups, problems } = await viewMargins(ports, month, marginGroupings);
+  const { period, groups, problems } = await viewMargins(ports, { month }, marginGroupings);
   const rows = groups.flatMap(({ by, sums }) =>
     sums.map(({ name, figures }) => {
       const { earned, bought } = marginOf(figures);

@@ -109,7 +109,7 @@ async function readToday({ clock, ledger }: OperatorPorts) {
     .filter(({ earned }) => earned < 0n)
     .toSorted((a, b) => Number(a.earned - b.earned));
   const models = sumBy(rows, ({ model }) => model).toSorted(compareCharges);
-  return { models, channels, failing, losing, problems };
+  return { day: to, models, channels, failing, losing, problems };
 }
 
 const customersMax = 10;

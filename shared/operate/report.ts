@@ -111,7 +111,8 @@ export function marginOf({ counts, amounts }: DailyFigures) {
   return { earned, bought, knownCalls };
 }
 
-interface AskedPeriod {
+export interface AskedPeriod {
+  day?: string | undefined;
   month?: string | undefined;
   /** A day of the week: `2026-11-18`. Weeks begin on Monday. */
   week?: string | undefined;
@@ -125,11 +126,14 @@ const createDateFormat = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFor
   new Intl.DateTimeFormat('en-GB', { ...options, month: 'long', year: 'numeric', timeZone: 'UTC' });
 
 /** Without a month or a week: the seven days that end today. */
-export function reportPeriod(nowMs: number, { month, week }: AskedPeriod) {
+export function reportPeriod(nowMs: number, { day, month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('use either --month or --week');
   const today = utcDay(nowMs);
   if (month !== undefined) return parseMonth(month, today);
   if (week !== undefined && !isDay(week)) throw usageFailure('--week: use a day such as 2026-11-18');
+  if (day !== undefined && !isDay(day)) throw usageFailure('day: use a day such as 2026-11-18');
+  const former = { from: addDays(day ?? today, -1), to: addDays(day ?? today, -1) };
+  if (day !== undefined) return periodOf({ from: day, to: day }, former, today);
   const weekday = week === undefined ? 6 : (new Date(startOf(week)).getUTCDay() + 6) % 7;
   const from = addDays(week ?? today, -weekday);
   const before = { from: addDays(from, -7), to: addDays(from, -1) };

@@ -108,6 +108,11 @@ it('the overview lists them first', async () => {
     /Failing \(2\): main 100\.0% of attempts fail, usually 0\.0%; stalls .* Slower than last week \(1\): slow 6\.0s to first content, usually 0\.50s/,
   );
   expect(marks.match(/loses/g)).toHaveLength(1);
+  const [, path = ''] = /href="([^"]+)">Lost money/.exec(await visitor.page('')) ?? [];
+  const today = await shown(path.replaceAll('&amp;', '&'));
+  const title = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }).format(nowMs);
+  expect(today).toContain(`${title}, until now (UTC)`);
+  expect(today).toMatch(/By model By channel [^B]*loses .*−¥0\.80/);
   expect(marks).not.toMatch(/backup|fine/);
 });
 

@@ -200,6 +200,24 @@ describe('the live page', () => {
     expect((await rows()).slice(0, 2)).toEqual(['r1003', 'r1002']);
   });
 
+  it('asks a console that stopped less and less often, and says so with a link to reload', async () => {
+    const { page } = await watched();
+    await page.evaluate(`
+      globalThis.waits = [];
+      globalThis.setTimeout = (work, ms) => { waits.push(ms); globalThis.again = work; };
+      globalThis.fail = () => { sources.at(-1).readyState = 0; sources.at(-1).dispatchEvent(new Event('error')); };
+      for (let at = 0; at < 9; at += 1) { fail(); again(); }`);
+    expect(await page.evaluate('waits')).toEqual([500, 1e3, 2e3, 4e3, 8e3, 16e3, 32e3, 6e4, 6e4]);
+    expect(await page.evaluate('sources.filter(({ readyState }) => readyState !== 2).length')).toBe(1);
+    expect(await page.getByRole('status').innerText()).toBe('The console has stopped. Reload');
+    expect(await page.evaluate('document.querySelector("[role=status] a").href === location.href')).toBe(
+      true,
+    );
+    await page.evaluate('send(7, []); fail();');
+    expect(await page.evaluate('waits.at(-1)')).toBe(500);
+    expect(await page.getByRole('status').innerText()).toBe('Live');
+  });
+
   it('reports that it is no longer live if the console rejects it', async () => {
     const { page } = await watched();
     await page.evaluate('sources[0].readyState = 2; sources[0].dispatchEvent(new Event("error"))');

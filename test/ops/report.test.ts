@@ -191,6 +191,13 @@ describe('the text of a report', () => {
 });
 
 describe('the file of a report', () => {
+  it('covers the same month as the CSV of the same call', async () => {
+    expect((await rig.ops(`report --csv --html ${file}`)).code).toBe(0);
+    const { days, come } = reportPeriod(Date.now(), { month: new Date().toISOString().slice(0, 7) });
+    const shown = readFileSync(file, 'utf8').match(/(?<=<th[^>]*>)\d{4}-\d\d-\d\d(?=<)/g);
+    expect([...new Set(shown)].toSorted()).toEqual(days.slice(0, come));
+  });
+
   it('shows its plots without network or script, in light and dark mode, and escapes markup and hides keys', async () => {
     const { code, errors } = await rig.ops(`report --week 2026-11-12 --html ${file}`);
     expect({ code, errors }).toMatchObject({ code: 0, errors: expect.stringContaining(file) as string });

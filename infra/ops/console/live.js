@@ -7,6 +7,11 @@
 /** After such a gap the page is read anew: nobody reads what came meanwhile one by one. */
 const gapMsMax = 10 * 60_000;
 
+const retryMs = 500;
+const retryMsMax = 60_000;
+/** Failures in a row after which the console has probably stopped. */
+const failuresMax = 5;
+
 const timeIn = (row) => Number(row.querySelector('time')?.dataset.sort ?? 0);
 
 /** Adds each row once, newest first, and removes the oldest if there are too many. After a broken connection the server repeats rows. */
@@ -79,6 +84,7 @@ function watch(bar) {
   let cursor = after;
   let heardMs = Date.now();
   let begunMs = heardMs;
+  let failures = 0;
   let source;
 
   const say = (text) => {
@@ -87,6 +93,7 @@ function watch(bar) {
   const hear = ({ data, lastEventId }) => {
     const { words: said, trouble, parts: sent = [] } = JSON.parse(data);
     if (lastEventId) [cursor, heardMs] = [lastEventId, Date.now()];
+    failures = 0;
     for (const each of sent) {
       const element = document.getElementById(each.id);
       if (!parts.has(each.id)) parts.set(each.id, new Part(element, Number(rows)));
@@ -107,8 +114,18 @@ function watch(bar) {
     source.addEventListener('message', hear);
     source.addEventListener('error', () => {
       if (source?.readyState === EventSource.CLOSED)
-        turn(false, 'Disconnected: the console stopped, or too many pages are live');
-      else if (Date.now() - heardMs > 5_000) say('Reconnecting');
+        return turn(false, 'Disconnected: the console stopped, or too many pages are live');
+      // The browser would ask again at the same rate for ever.
+      close();
+      setTimeout(open, Math.min(retryMs * 2 ** failures, retryMsMax));
+      failures += 1;
+      if (failures > failuresMax) {
+        const link = Object.assign(document.createElement('a'), {
+          href: location.href,
+          textContent: 'Reload',
+        });
+        state.replaceChildren('The console has stopped. ', link);
+      } else if (Date.now() - heardMs > 5_000) say('Reconnecting');
     });
   };
   const turn = (on, text) => {

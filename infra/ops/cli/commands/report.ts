@@ -7,7 +7,7 @@ import { formatCount, formatInteger, formatMoney, usageFailure } from '../../../
 import type { AttemptSummary } from '../../../../shared/operate/channels/channel-health.ts';
 import { listMargins, marginColumns } from '../../../../shared/operate/margins.ts';
 import { marginOf, viewReport, type ReportView } from '../../../../shared/operate/report.ts';
-import { isoTime } from '../../../../shared/wire/iso-time.ts';
+import { isoTime, utcMonth } from '../../../../shared/wire/iso-time.ts';
 import { formatPercent, formatYuanShort, roundYuan } from '../../console/layout/figures.ts';
 import { renderCallsPlot, renderChargesPlot } from '../../console/layout/plot.ts';
 import { formatTime, head, number, renderTable, type PageColumn } from '../../console/layout/table.ts';
@@ -26,16 +26,18 @@ export const reportCommand = defineView('report', {
     '--week <day>': 'week (from Monday) that contains this day, such as 2026-11-18',
   },
   notes: `
-Default: the last seven days, including today. --csv prints the margins of a month (default: this month) by model, channel
-and customer. Days are in UTC. Calls that were rejected before a reservation are not included.`,
+Default: the last seven days, including today. --csv prints the margins of a month by model, channel and customer; its default,
+also for --html in the same call, is this month. Days are in UTC. Calls that were rejected before a reservation are not included.`,
   examples: [
     'report',
     'report --week 2026-11-18 --html week.html',
     'report --month 2026-11 --json --stack relay',
     'report --month 2026-11 --csv --stack relay',
   ],
-  async run({ ports, terminal }, { html: file, ...asked }: { html?: string; month?: string; week?: string }) {
-    if (terminal.format === 'csv') {
+  async run({ ports, terminal }, { html: file, ...given }: { html?: string; month?: string; week?: string }) {
+    const isCsv = terminal.format === 'csv';
+    const asked = { ...(isCsv && { month: utcMonth(ports.clock.now()) }), ...given };
+    if (isCsv) {
       if (asked.week !== undefined) throw usageFailure('--csv: use --month, sums of customers are monthly');
       const { rows, problems } = await listMargins(ports, asked.month);
       problems.forEach(terminal.remark);

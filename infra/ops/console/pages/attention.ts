@@ -23,7 +23,7 @@ interface Concern {
 
 export function renderAttention(
   { marks, channels, findings }: Pick<OverviewNow, 'marks' | 'channels' | 'findings'>,
-  { losing, failing }: Pick<OverviewToday, 'losing' | 'failing'>,
+  { day, losing, failing }: Pick<OverviewToday, 'day' | 'losing' | 'failing'>,
 ): Markup {
   // A channel that was disabled meanwhile may still have a mark.
   const enabledIds = new Set(
@@ -44,7 +44,7 @@ export function renderAttention(
   const [losses, ...configuration] = groupFindings(findings);
   const concerns: Concern[] = [
     {
-      title: html`<a href="margins?by=channel">Lost money</a> today (UTC)`,
+      title: html`<a href="margins?by=channel&day=${day}">Lost money</a> today (UTC)`,
       names: losing.map(({ channel, earned }) => [linkChannel(channel), ' ', renderYuan(earned)]),
       isGrave: true,
     },

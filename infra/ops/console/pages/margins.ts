@@ -40,12 +40,16 @@ const rowsMax = 100;
 
 async function renderMargins(visit: Visit): Promise<Page> {
   const { ports, nowMs, identity, options, query } = visit;
-  const by = marginGroupings.find((each) => each === query('by')) ?? 'model';
+  const day = query('day') || undefined;
+  // Sums of a customer's day would cost one request for each customer.
+  const groupings = marginGroupings.filter((each) => day === undefined || each !== 'customer');
+  const by = groupings.find((each) => each === query('by')) ?? 'model';
   const thisMonth = utcMonth(nowMs);
   const month = query('month') || thisMonth;
-  const { period, groups, problems } = await viewMargins(ports, month, [by]);
+  const { period, groups, problems } = await viewMargins(ports, { month, day }, [by]);
   const sums = groups.flatMap((group) => group.sums);
   const pathOf = (asked: Record<string, string>): string => buildPath('margins', { by, ...asked });
+  const shown: Record<string, string> = day === undefined ? { month } : { day };
   const total = sumOfFigures(sums);
   const rest = sums.slice(rowsMax);
   const others = { name: formatCount(rest.length, 'other'), figures: sumOfFigures(rest) };
@@ -53,16 +57,17 @@ async function renderMargins(visit: Visit): Promise<Page> {
   const unknown = (counts.calls ?? 0) - (counts.bought_calls ?? 0);
   return {
     title: 'Margins',
-    actions: html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
-        >Previous month</a
-      >
-      ${month !== thisMonth && html`<a class="button" href="${pathOf({})}">This month</a>`}
-      ${options.exports && renderActionButton('margins-csv', identity.formToken, 'Download CSV', { month })}`,
+    actions: html`${
+      day === undefined &&
+      html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}">Previous month</a>`
+    }
+    ${(day ?? month) !== thisMonth && html`<a class="button" href="${pathOf({})}">This month</a>`}
+    ${options.exports && renderActionButton('margins-csv', identity.formToken, 'Download CSV', { month })}`,
     body: html`${renderWarnings(problems)}
     ${renderTabs(
       'Group',
-      marginGroupings.map((each) => [pathOf({ by: each, month }), `By ${each}`]),
-      pathOf({ month }),
+      groupings.map((each) => [pathOf({ by: each, ...shown }), `By ${each}`]),
+      pathOf(shown),
     )}
     ${renderLead(
       html`${period.title}${period.isRunning && ', until now'} (UTC): ${renderYuan(amounts.charged ?? 0n)}

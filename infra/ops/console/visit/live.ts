@@ -16,7 +16,6 @@ import type { Identity, LiveLook, Visit, LiveView } from './visit.ts';
 const streamsMax = 3;
 /** Waits after a failed look: the store may be throttled, or credentials are being renewed. */
 const troubleMs = 10_000;
-const retryMs = 500;
 
 /** Returns a function that opens a stream; `begin` throws a Failure for a page that cannot be live. */
 export function createLiveStreams(
@@ -83,7 +82,7 @@ async function eventOf({ fragments, words, nowMs }: LiveLook) {
 
 /** JSON has no line breaks, so it fits one `data:` line. */
 const formatEvent = (data: object, id?: number): string =>
-  `retry: ${retryMs}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+  `${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 
 const answerRefusal = (status: number, words: string): Response =>
   new Response(`${words}\n`, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
