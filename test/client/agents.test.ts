@@ -59,7 +59,7 @@ describe('@openai/agents', () => {
     expect(asked).toEqual(['Oslo']);
   });
 
-  test('goes on from the history of a run', async () => {
+  test('continues from the history of a run', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const first = await runner.run(agent, 'Rome?');
     stack.upstream.script(textStream('You are welcome.'));
@@ -73,7 +73,7 @@ describe('@openai/agents', () => {
     ).toEqual(['system', 'user', 'assistant', 'tool', 'assistant', 'user']);
   });
 
-  test('gives structured output', async () => {
+  test('returns structured output', async () => {
     stack.upstream.script(textStream('{"city": "Rome", "people": 3}'));
     const outputType = z.object({ city: z.string(), people: z.number() });
     const counting = new Agent({ name: 'Count', model: models.scripted, outputType });

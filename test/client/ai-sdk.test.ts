@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 beforeEach(() => stack.upstream.forget());
 
-/** The relay keeps no responses: earlier items are sent whole, not by reference. */
+/** The relay stores no responses here, so earlier items are sent in full, not by reference. */
 const providerOptions = { openai: { store: false } };
 const rolesSent = (): string[] => (stack.sentMessages().at(-1) ?? []).map(({ role }) => role);
 
@@ -44,7 +44,7 @@ describe.each(aiSdks)('AI SDK $version with .responses() and store: false', (sdk
     expect(rolesSent()).toEqual(['user', 'assistant', 'tool']);
   });
 
-  test('streams the same', async () => {
+  test('streams the same run', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Oslo' }));
     const answer = streamText({ ...options(), prompt: 'Oslo?' });
     const types = new Set<string>();
@@ -59,7 +59,7 @@ describe.each(aiSdks)('AI SDK $version with .responses() and store: false', (sdk
     expect((await answer.totalUsage).totalTokens).toBe(36);
   });
 
-  test('goes on from the messages of an answer', async () => {
+  test('continues from the messages of an answer', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const messages: ModelMessage[] = [{ role: 'user', content: 'Rome?' }];
     const answered = await sdk.messagesOf(await generateText({ ...options(), messages }));
@@ -69,7 +69,7 @@ describe.each(aiSdks)('AI SDK $version with .responses() and store: false', (sdk
     expect(rolesSent()).toEqual(['user', 'assistant', 'tool', 'assistant', 'user']);
   });
 
-  test('gives structured output', async () => {
+  test('returns structured output', async () => {
     stack.upstream.script(textStream('{"city": "Rome"}'));
     const { output } = await generateText({
       model: model(),

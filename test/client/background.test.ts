@@ -22,7 +22,7 @@ const model = models.scripted;
 const create = (input: string, more: { previous_response_id?: string } = {}): Promise<Response> =>
   client.responses.create({ model, input, background: true, ...more });
 
-/** As OpenAI's guide polls. */
+/** Polls as in OpenAI's guide. */
 async function ended(response: Response): Promise<Response> {
   let now = response;
   while (now.status === 'queued' || now.status === 'in_progress') {
@@ -32,7 +32,7 @@ async function ended(response: Response): Promise<Response> {
   return now;
 }
 
-/** The upstream's answer goes on when the test says so. */
+/** An upstream answer that continues when the test releases it. */
 function heldAnswer() {
   let release = (): void => {};
   const released = new Promise<void>((resolve) => {
@@ -53,7 +53,7 @@ function heldAnswer() {
   return release;
 }
 
-test('is accepted as queued, and is there when it was polled to its end', async () => {
+test('is accepted as queued, and is complete after polling', async () => {
   const accepted = await create('How is it?');
   expect(accepted).toMatchObject({ status: 'queued', background: true, output: [] });
   const whole = await ended(accepted);
@@ -61,7 +61,7 @@ test('is accepted as queued, and is there when it was polled to its end', async 
   expect(stack.upstream.requests).toHaveLength(1);
 });
 
-test('goes on from a response, and is gone on from when it has ended', async () => {
+test('continues a response, and can be continued after its end', async () => {
   const first = await client.responses.create({ model, input: 'one' });
   const release = heldAnswer();
   const second = await create('two', { previous_response_id: first.id });
@@ -81,7 +81,7 @@ test('goes on from a response, and is gone on from when it has ended', async () 
   ).toEqual(['one', 'It is sunny.', 'two', 'It is sunny.', 'three']);
 });
 
-test('is resumed after any cut: before and after together are the uncut stream', async () => {
+test('can be resumed after any cut: both parts together equal the uncut stream', async () => {
   const release = heldAnswer();
   const seen: ResponseStreamEvent[] = [];
   const stream = await client.responses.create({ model, input: 'x', background: true, stream: true });
@@ -119,7 +119,7 @@ test('is cancelled once, and its upstream is stopped', async () => {
   expect(await client.responses.retrieve(accepted.id)).toMatchObject({ status: 'cancelled' });
 });
 
-test('has ended as it did when it is cancelled afterwards; no other response can be cancelled', async () => {
+test('keeps its result if it is cancelled after its end; responses without background cannot be cancelled', async () => {
   const whole = await ended(await create('x'));
   expect(await client.responses.cancel(whole.id)).toMatchObject({
     status: 'completed',
@@ -129,7 +129,7 @@ test('has ended as it did when it is cancelled afterwards; no other response can
   await expect(client.responses.cancel(id)).rejects.toMatchObject({ status: 400 });
 });
 
-test('is gone when it is deleted while it runs, and its upstream is stopped', async () => {
+test('can be deleted while it runs, which stops its upstream', async () => {
   stack.upstream.script(textThenSilence('It was'));
   const { id } = await create('x');
   const call = await stack.upstream.nextRequest();
@@ -142,9 +142,9 @@ test('is gone when it is deleted while it runs, and its upstream is stopped', as
 });
 
 test.each<[string, object, number]>([
-  ['of one that was not streamed', {}, 400],
+  ['of a response that was not streamed', {}, 400],
   ['beyond its end', { starting_after: 10_000 }, 400],
-])('a stream %s is refused by name', async (_case, query, status) => {
+])('a stream %s is rejected by name', async (_case, query, status) => {
   const isStreamed = 'starting_after' in query;
   let id: string;
   if (isStreamed) {

@@ -31,7 +31,7 @@ const weather: OpenAI.ChatCompletionFunctionTool = {
 };
 
 describe('chat.completions.create', () => {
-  test('gives a whole answer under the public model name, with the usage of the upstream', async () => {
+  test('returns a complete answer under the public model name, with the usage of the upstream', async () => {
     stack.upstream.script(textStream('Good morning.'));
     const answer = await client.chat.completions.create(hello);
     expect(answer).toMatchObject({
@@ -55,7 +55,7 @@ describe('chat.completions.create', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [{ finish_reason: 'stop' }], usage });
   });
 
-  test('sends usage in a chunk of its own to those who ask for it', async () => {
+  test('sends usage in a separate chunk on request', async () => {
     stack.upstream.script(textStream('Good morning.'));
     const body = { ...hello, stream: true as const, stream_options: { include_usage: true } };
     const chunks = await all(await client.chat.completions.create(body));
@@ -83,7 +83,7 @@ describe('chat.completions.create', () => {
     expect(stack.upstream.requests[0]?.body).not.toHaveProperty('some_vendor_field');
   });
 
-  test('gives tool calls as the client library wants them', async () => {
+  test('returns tool calls in the format of the client library', async () => {
     stack.upstream.script(toolCallStream('get_weather', { city: 'Rome' }));
     const { choices } = await client.chat.completions.create({ ...hello, tools: [weather] });
     expect(choices[0]).toMatchObject({
@@ -121,7 +121,7 @@ describe('the helpers of the client library', () => {
     expect(choices[0]?.message.tool_calls?.[0]).toMatchObject({ function: { arguments: '{"city":"Rome"}' } });
   });
 
-  test.each([false, true])('runTools() goes through the whole loop (stream: %s)', async (stream) => {
+  test.each([false, true])('runTools() completes the whole loop (stream: %s)', async (stream) => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const asked: string[] = [];
     const tool = {
@@ -146,7 +146,7 @@ describe('the helpers of the client library', () => {
 });
 
 describe('aborting', () => {
-  test('in mid-stream: the relay reads on to the usage and serves the next call', async () => {
+  test('in mid-stream: the relay keeps reading up to the usage and serves the next call', async () => {
     const gate = Promise.withResolvers<void>();
     stack.upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'first' }));
@@ -186,7 +186,7 @@ describe('models', () => {
     });
   });
 
-  test('are found one by one, also with a slash in the name', async () => {
+  test('can be retrieved one by one, also with a slash in the name', async () => {
     expect((await client.models.retrieve(models.slashed)).id).toBe(models.slashed);
   });
 });

@@ -15,20 +15,20 @@ export interface ClientStack {
   dynamodbEndpoint: string;
   /** May use everything. */
   key: string;
-  /** The messages of each call that the upstream got, oldest first. */
+  /** The messages of each upstream call, oldest first. */
   sentMessages(): SentMessage[][];
-  /** What the functions and their runner have logged so far. */
+  /** Log lines of the functions and their runner so far. */
   log(): string;
   /** Process ids of the chat function's environments. */
   chatPids(): number[];
-  /** The official client with a valid key; retries are off unless asked for. */
+  /** The official client with a valid key; without retries by default. */
   client(options?: ClientOptions): OpenAI;
   stop(): Promise<void>;
 }
 
 export type SentMessage = { role: string } & Record<string, unknown>;
 
-/** May use the model `whitelisted` alone. */
+/** May use only the model `whitelisted`. */
 export const narrowKey = 'sk-test-narrow';
 export const disabledKey = 'sk-test-disabled';
 /** May store responses; two keys of one account, and one of another account. */
@@ -38,12 +38,12 @@ export const storingKeys = {
   other: 'sk-test-store-3',
 } as const;
 
-/** Public names; `scripted` is called `upstream-model` at the upstream. The last one is served by nobody. */
+/** Public names; `scripted` is called `upstream-model` at the upstream. No channel serves the last one. */
 export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserved: 'unserved' } as const;
 
 let running: Promise<ClientStack> | undefined;
 
-/** One stack for all files that this worker runs, which do so one after the other. It ends with the worker. */
+/** One stack for all files of this worker, which run one after another. It ends with the worker. */
 export async function clientStack(): Promise<Omit<ClientStack, 'stop'>> {
   running ??= startClientStack();
   const stack = await running;
@@ -52,7 +52,7 @@ export async function clientStack(): Promise<Omit<ClientStack, 'stop'>> {
   return { ...stack, log: () => stack.log().slice(before) };
 }
 
-/** `moreModels`: served by the scripted upstream too, under these very names, each through a channel of its own. */
+/** `moreModels`: also served by the scripted upstream under the same names, each through its own channel. */
 export async function startClientStack(options: { moreModels?: string[] } = {}): Promise<ClientStack> {
   const upstream = await startScriptedUpstream();
   const stack = await startLocalStack();
@@ -111,6 +111,6 @@ async function putRows(
 
 const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');
 
-/** What clients see of an upstream's short id: the id itself stands in it. */
+/** The id that clients see for an upstream's short id, which it contains. */
 export const shownId = (id: string): RegExp =>
   new RegExp(`^call_[0-9a-z]+_${Buffer.from(id).toString('base64url')}$`);

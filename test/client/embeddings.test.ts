@@ -10,7 +10,7 @@ import { aiSdks } from '../support/ai-sdks.ts';
 import { waitUntilServed } from '../support/published.ts';
 import { clientStack } from './client-stack.ts';
 
-/** Vectors of an upstream of numbers, and of OpenAI's double, which is asked for bytes where it is Azure. */
+/** Vectors of an upstream that returns numbers, and of OpenAI's double, which returns bytes as Azure. */
 const models = ['demo-embedding', 'packed'];
 let stack: Awaited<ReturnType<typeof clientStack>>;
 let documents: DynamoDBDocumentClient;
@@ -42,7 +42,7 @@ afterAll(() => documents?.destroy());
 const input = ['the cat sat on the mat', 'a cat on a mat', 'quarterly interest rates'];
 
 describe.each(models)('the official client with %s', (model) => {
-  test('reads from the bytes that it asks for what the numbers say', async () => {
+  test('decodes the requested bytes to the same numbers', async () => {
     const packed = await client.embeddings.create({ model, input });
     const plain = await client.embeddings.create({ model, input, encoding_format: 'float' });
     expect(packed.data.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -52,7 +52,7 @@ describe.each(models)('the official client with %s', (model) => {
     expect(packed.usage).toEqual({ prompt_tokens: 16, total_tokens: 16 });
   });
 
-  test('has vectors as long as it wishes, of a text and of tokens', async () => {
+  test('gets vectors of the requested length, for text and for tokens', async () => {
     const text = await client.embeddings.create({ model, input: 'cat', dimensions: 8 });
     expect(text.data.map(({ embedding }) => embedding.length)).toEqual([8]);
     const tokens = await client.embeddings.create({ model, input: [[1, 2, 3], [4]], dimensions: 8 });
@@ -76,7 +76,7 @@ test('300,000 tokens are one request', async () => {
   expect(usage.prompt_tokens).toBe(300_000);
 });
 
-test('a call of embeddings is one row of the ledger, of its input alone', async () => {
+test('a call of embeddings writes one ledger row with only input', async () => {
   const { _request_id: id } = (await client.embeddings.create({
     model: 'demo-embedding',
     input,
@@ -101,14 +101,14 @@ test('a call of embeddings is one row of the ledger, of its input alone', async 
   ]);
 }, 30_000);
 
-test('a model of vectors answers no conversation', async () => {
+test('an embeddings model rejects conversations', async () => {
   const messages = [{ role: 'user' as const, content: 'hello' }];
   const refused = client.chat.completions.create({ model: 'demo-embedding', messages });
   await expect(refused).rejects.toThrow(NotFoundError);
 });
 
 describe.each(aiSdks)('AI SDK $version', (sdk) => {
-  test('embeds one and many', async () => {
+  test('embeds one value and many', async () => {
     const model = sdk
       .createOpenAI({ baseURL: stack.baseUrl, apiKey: stack.key })
       .embedding('demo-embedding') as Parameters<typeof embed>[0]['model'];

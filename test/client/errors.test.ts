@@ -42,11 +42,11 @@ beforeEach(() => {
 
 const hello = { model: models.scripted as string, messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-/** Channels for the cases in which the upstream fails. */
+/** Channels for failing upstreams. */
 const fragile = Array.from({ length: 24 }, (_, at) => `fragile-${at}`);
 let taken = 0;
 
-/** The same call on a channel of its own: a channel that failed a few times is not asked again for a while. */
+/** The same call on a separate channel, because a channel that failed a few times is in cooldown. */
 function fragileHello(): typeof hello {
   const model = fragile[taken];
   if (model === undefined) throw new Error('more cases than channels');
@@ -54,7 +54,7 @@ function fragileHello(): typeof hello {
   return { ...hello, model };
 }
 
-/** What the call was refused with; fails when it was not. */
+/** Returns the error of a rejected call. Fails if the call succeeds. */
 async function refused(call: Promise<unknown>): Promise<APIError> {
   const error: unknown = await call.then(
     () => undefined,
@@ -85,7 +85,7 @@ describe('the error names what is wrong', () => {
     expect(error.code).toBe('official_not_allowed');
   });
 
-  test('a model that nobody serves is a NotFoundError', async () => {
+  test('a model without a channel is a NotFoundError', async () => {
     const error = await refused(client.chat.completions.create({ ...hello, model: models.unserved }));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error).toMatchObject({ type: 'invalid_request_error', code: 'model_not_found' });
@@ -99,26 +99,26 @@ describe('the error names what is wrong', () => {
     expect(error.message).toContain(stack.baseUrl);
   });
 
-  test('an endpoint that is not offered is a NotFoundError that says which are', async () => {
+  test('an unsupported endpoint is a NotFoundError that names the supported ones', async () => {
     const error = await refused(client.completions.create({ model: models.scripted, prompt: 'x' }));
     expect(error).toBeInstanceOf(NotFoundError);
     expect(error.message).toContain('POST /v1/chat/completions');
   });
 
-  test('a field of the wrong kind is a BadRequestError that names it', async () => {
+  test('a field of the wrong type is a BadRequestError that names it', async () => {
     const messages = [{ role: 'nobody', content: 'x' }] as unknown as typeof hello.messages;
     const error = await refused(client.chat.completions.create({ ...hello, messages }));
     expect(error).toBeInstanceOf(BadRequestError);
     expect(error).toMatchObject({ type: 'invalid_request_error', param: 'messages[0].role' });
   });
 
-  test('a body of more than 6 MB is refused with 413, by AWS', async () => {
+  test('a body of more than 6 MB is rejected by AWS with 413', async () => {
     const messages = [{ role: 'user' as const, content: 'x'.repeat(6_300_000) }];
     const error = await refused(client.chat.completions.create({ ...hello, messages }));
     expect(error).toMatchObject({ status: 413 });
   });
 
-  test('every error carries a request id', async () => {
+  test('every error has a request id', async () => {
     const error = await refused(client.chat.completions.create({ ...hello, model: models.unserved }));
     expect(error.requestID).toMatch(/^[0-9a-z]{26}$/);
   });
@@ -151,7 +151,7 @@ describe('failures of the upstream', () => {
     });
   });
 
-  test('its 429 is a RateLimitError that says when to come back', async () => {
+  test('its 429 is a RateLimitError with the time to retry', async () => {
     stack.upstream.script(errorStatus(429, {}, { 'retry-after': '7' }));
     const error = await refused(client.chat.completions.create(fragileHello()));
     expect(error).toBeInstanceOf(RateLimitError);
@@ -166,11 +166,11 @@ describe('failures of the upstream', () => {
     ['HTML 200', html200],
     ['HTML 404', htmlStatus(404)],
     ['empty 200', empty200],
-    ['error in a JSON 200', errorInJson200],
-    ['error as first frame', errorAsFirstFrame],
+    ['an error in a JSON 200', errorInJson200],
+    ['an error as the first frame', errorAsFirstFrame],
     ['reset', resetsBeforeHead],
     ['early end', stopsEarly],
-  ])('%s is an InternalServerError that shows none of its words', async (_name, script) => {
+  ])('%s is an InternalServerError without the upstream’s text', async (_name, script) => {
     stack.upstream.script(script);
     const error = await refused(client.chat.completions.create(fragileHello()));
     expect(error).toBeInstanceOf(InternalServerError);
@@ -189,7 +189,7 @@ describe('failures of the upstream', () => {
     const read = Promise.withResolvers<void>();
     stack.upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'one two' }));
-      // Not before the client has them: a reset discards what is still on the way.
+      // Only once the client has them, because a reset discards data in transit.
       await read.promise;
       breakOff(reply);
     });
@@ -202,7 +202,7 @@ describe('failures of the upstream', () => {
     expect(error.message).not.toContain('upstream words');
   });
 
-  test('the runtime lives on after all of them, and logged none of their words', async () => {
+  test('the runtime survives all of them, and logs none of their text', async () => {
     const { choices } = await client.chat.completions.create(hello);
     expect(choices[0]?.message.content).toBe('Hello.');
     expect(pidsBefore).not.toEqual([]);
@@ -213,14 +213,14 @@ describe('failures of the upstream', () => {
 });
 
 describe('retries of the client library', () => {
-  test('do not repeat a call that the upstream may have charged', async () => {
+  test('never repeat a call that the upstream may have charged', async () => {
     stack.upstream.script(stopsEarly);
     const error = await refused(stack.client({ maxRetries: 2 }).chat.completions.create(fragileHello()));
     expect(error.headers?.get('x-should-retry')).toBe('false');
     expect(stack.upstream.requests).toHaveLength(1);
   });
 
-  test('repeat a call that the upstream refused, and succeed', async () => {
+  test('repeat a call that the upstream rejected, and succeed', async () => {
     stack.upstream.script((call, reply) => {
       const script = stack.upstream.requests.length === 1 ? errorStatus(503) : textStream('Second try.');
       return script(call, reply);

@@ -6,7 +6,7 @@ import { chunk, toolDelta, usageChunk } from '../support/upstream-frames.ts';
 import { frames, textStream } from '../support/upstream-scripts.ts';
 import { models, shownId, clientStack } from './client-stack.ts';
 
-/** A conversation in the shapes that Codex CLI 0.169 was seen to send, under names that it knows and that it does not. */
+/** A conversation in the observed format of Codex CLI 0.169, with models that it knows and that it does not know. */
 let stack: Awaited<ReturnType<typeof clientStack>>;
 
 beforeAll(async () => {

@@ -31,7 +31,7 @@ const weather: OpenAI.Responses.FunctionTool = {
   strict: true,
 };
 
-/** Two calls whose arguments come in turns; a text with both results once they are there. */
+/** Two calls with interleaved arguments; then a text with both results. */
 const twoCalls = frames(
   chunk({ role: 'assistant', content: 'I look.' }),
   chunk(
@@ -47,7 +47,7 @@ const twoCalls = frames(
 );
 
 describe('responses.create', () => {
-  test('gives a whole response with its text and usage', async () => {
+  test('returns a complete response with its text and usage', async () => {
     stack.upstream.script(textStream('Good morning.'));
     const response = await client.responses.create({ ...hello, instructions: 'Be kind.' });
     expect(response).toMatchObject({
@@ -66,7 +66,7 @@ describe('responses.create', () => {
     ]);
   });
 
-  test('streams events that are numbered from 0', async () => {
+  test('streams events numbered from 0', async () => {
     stack.upstream.script(textStream('Good morning.'));
     const types: string[] = [];
     const numbers: number[] = [];
@@ -79,7 +79,7 @@ describe('responses.create', () => {
     expect(numbers).toEqual(numbers.map((_number, i) => i));
   });
 
-  test.each([false, true])('goes on over several turns with tools (stream: %s)', async (stream) => {
+  test.each([false, true])('continues over several turns with tools (stream: %s)', async (stream) => {
     stack.upstream.script((call, reply) => {
       const tools = (call.body['messages'] as { role: string; content: string }[]).filter(
         ({ role }) => role === 'tool',
@@ -113,7 +113,7 @@ describe('responses.create', () => {
 });
 
 describe('responses.stream()', () => {
-  test('collects the text as it comes', async () => {
+  test('collects the streamed text', async () => {
     stack.upstream.script(textStream('Good morning to you.'));
     const stream = client.responses.stream(hello);
     const deltas: string[] = [];
@@ -137,7 +137,7 @@ describe('responses.stream()', () => {
     expect(snapshots.at(-1)).toBe('{"city":"Rome"}');
   });
 
-  test('says that an answer was cut short', async () => {
+  test('reports that an answer was cut short', async () => {
     stack.upstream.script(textStream('It was a dark and', 'length'));
     expect(await client.responses.stream(hello).finalResponse()).toMatchObject({
       status: 'incomplete',
@@ -146,7 +146,7 @@ describe('responses.stream()', () => {
     });
   });
 
-  test('throws a failure in mid-stream, after the words that came', async () => {
+  test('throws a failure in mid-stream, after the received words', async () => {
     const error = { error: { message: 'overloaded', type: 'server_error' } };
     stack.upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'It was' }));
@@ -166,7 +166,7 @@ describe('structured output', () => {
   const text = { format: zodTextFormat(Place, 'place') };
 
   test.each([false, true])(
-    'comes back parsed, by a schema that the upstream got (stream: %s)',
+    'is returned parsed, by the schema that was sent to the upstream (stream: %s)',
     async (stream) => {
       stack.upstream.script(textStream('{"city": "Rome", "people": 3}'));
       const body = { ...hello, text };
@@ -185,7 +185,7 @@ describe('structured output', () => {
     },
   );
 
-  test('arguments of a strict tool come back parsed', async () => {
+  test('arguments of a strict tool are returned parsed', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const { output } = await client.responses.parse({ ...hello, tools: [weather] });
     expect(output).toMatchObject([{ type: 'function_call', parsed_arguments: { city: 'Rome' } }]);
@@ -203,14 +203,14 @@ describe('errors', () => {
     ],
     [[{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }], 'input[0].content[0].type'],
     [[{ type: 'function_call_output', call_id: 'c', output: 'x' }], 'input[0].call_id'],
-  ])('an input that is not supported is a BadRequestError that names the field', async (input, param) => {
+  ])('an unsupported input is a BadRequestError that names the field', async (input, param) => {
     const call = client.responses.create({ model: models.scripted, input: input as ResponseInput });
     await expect(call).rejects.toBeInstanceOf(BadRequestError);
     await expect(call).rejects.toMatchObject({ param, type: 'invalid_request_error' });
     expect(stack.upstream.requests).toEqual([]);
   });
 
-  test('an earlier response is not there to go on from', async () => {
+  test('an earlier response that was not stored cannot be continued', async () => {
     const call = client.responses.create({ ...hello, previous_response_id: 'resp-1' });
     await expect(call).rejects.toMatchObject({ status: 400, param: 'previous_response_id' });
   });

@@ -1,7 +1,7 @@
 /**
- * Behaviours of storage that the public test suites of other servers of the Responses API ask for (vLLM, OGX, SMG, Open
- * Responses Gateway; the Open Responses compliance suite has no case with storage), as cases of our own, on the running
- * stack. Each object and event is compared with the schema.
+ * Behaviours of storage that the public test suites of other Responses servers require (vLLM, OGX, SMG, Open Responses
+ * Gateway; the Open Responses compliance suite has no case with storage), rewritten for the running stack. Each object and
+ * event is compared with the schema.
  */
 import OpenAI from 'openai';
 import type {
@@ -87,7 +87,7 @@ async function ended(id: string): Promise<Response> {
   }
 }
 
-/** The response as its creator got it in the end. */
+/** The final response as its creator received it. */
 async function answered(body: ResponseCreateParamsNonStreaming, stream: boolean): Promise<Response> {
   if (!stream) {
     const raw = await client.responses.create(body).asResponse();
@@ -109,7 +109,7 @@ async function answered(body: ResponseCreateParamsNonStreaming, stream: boolean)
 }
 
 describe.each(answers)('$of', ({ script, body = {}, status = 'completed', chained }) => {
-  test.each(ways)('is kept as it was answered: %j', async ({ background = false, stream = false }) => {
+  test.each(ways)('is stored as it was answered: %j', async ({ background = false, stream = false }) => {
     stack.upstream.script(script);
     const previous = chained ? first.id : null;
     const asked = { model, input: 'How is it?', ...body, background, previous_response_id: previous };
@@ -156,14 +156,14 @@ describe('the items of a response', () => {
     });
   });
 
-  test('are there while it is queued or runs', async () => {
+  test('can be listed while it is queued or runs', async () => {
     stack.upstream.script(textThenSilence('It'));
     const { id } = await client.responses.create({ model, input: 'x', background: true });
     expect((await listed(id)).data).toHaveLength(1);
     await client.responses.cancel(id);
   });
 
-  test('have the results of tools beside their calls', async () => {
+  test('include the results of tools next to their calls', async () => {
     stack.upstream.script(toolCallStream('get_weather', { city: 'Rome' }));
     const { id, output } = await client.responses.create({ model, input: 'Rome?', tools });
     const call = output[0] as { call_id: string };
@@ -184,7 +184,7 @@ describe('the items of a response', () => {
 });
 
 describe('a stored response', () => {
-  test('is gone on from twice, and neither turn sees the other', async () => {
+  test('can be continued twice, and neither turn sees the other', async () => {
     const turns = ['My name is Mark.', 'What is my name?'];
     for (const input of turns)
       await client.responses.create({ model, input, previous_response_id: first.id });
@@ -193,14 +193,14 @@ describe('a stored response', () => {
     );
   });
 
-  test('is deleted with the object that says so, and its items with it', async () => {
+  test('is deleted together with its items, and the answer confirms it', async () => {
     const { id } = await client.responses.create({ model, input: 'x' });
     const raw = await client.responses.delete(id).asResponse();
     expect(deletedResponse.parse(await raw.json())).toEqual({ id, object: 'response', deleted: true });
     await expect(client.responses.inputItems.list(id)).rejects.toMatchObject({ status: 404 });
   });
 
-  test('stays cancelled once it was, with what was written', async () => {
+  test('stays cancelled, with the output so far', async () => {
     stack.upstream.script(textThenSilence('It was'));
     const { id } = await client.responses.create({ model, input: 'x', background: true });
     await stack.upstream.nextRequest();
@@ -210,7 +210,7 @@ describe('a stored response', () => {
     expect(await retrieved(id)).toEqual(cancelled);
   });
 
-  test('is streamed again by the SDK’s helper, which needs the whole stream to fold it', async () => {
+  test('can be streamed again by the SDK’s helper, which needs the whole stream', async () => {
     const events = await Array.fromAsync<ResponseStreamEvent>(
       await client.responses.create({ model, input: 'x', background: true, stream: true }),
     );

@@ -1,4 +1,4 @@
-/** Where stored responses end: each in OpenAI's form and with the status of the contract, over HTTP on the running stack. */
+/** Limits of stored responses: each error in OpenAI's form and with the contract's status, over HTTP on the running stack. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { BatchWriteCommand, DynamoDBDocumentClient, GetCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -74,7 +74,7 @@ const routes = [
   ['DELETE', ''],
 ] as const;
 const withoutStore = 'a key that may not store';
-/** What is asked for, and by whom. */
+/** The requested id, and the requesting key. */
 const unreadable: [id: string, by: string][] = [
   ...[...Object.keys(ids), 'deleted', 'not stored'].map((id): [string, string] => [id, 'its own key']),
   ['streamed', 'another account'],
@@ -83,13 +83,13 @@ const unreadable: [id: string, by: string][] = [
 const keyOf = (by: string): string =>
   by === 'another account' ? other : by === withoutStore ? stack.key : own;
 
-describe.each(unreadable)('an id that is %s, by %s', (id, by) => {
+describe.each(unreadable)('an id that is %s, with %s', (id, by) => {
   test.each(routes)('is not found by %s %s', async (method, below) => {
     const answer = await ask(method, `/${encodeURIComponent(ids[id] ?? '')}${below}`, { key: keyOf(by) });
     expect(await refusal(answer)).toEqual(notFound('id'));
   });
 
-  test('is not gone on from, nor are its items referred to', async () => {
+  test('cannot be continued, and its items cannot be referenced', async () => {
     const key = keyOf(by);
     const isStoring = by !== withoutStore;
     const previous = await ask('POST', '', { key, body: { previous_response_id: ids[id] } });
@@ -120,7 +120,7 @@ test.each<[id: string, path: string, expected: object]>([
   ]),
   ['plain', '/input_items?order=newest', invalid('order')],
   ['plain', `/input_items?after=msg_${'0'.repeat(26)}_0`, invalid('after')],
-])('%s %s is refused by name', async (id, path, expected) => {
+])('%s %s is rejected by name', async (id, path, expected) => {
   expect(await refusal(await ask('GET', `/${ids[id]}${path}`))).toEqual(expected);
 });
 
@@ -131,18 +131,18 @@ test.each<[body: object, expected: object]>([
   [{ store: 'yes' }, { status: 400, param: 'store' }],
   [{ background: true, store: false }, invalid('background')],
   [{ conversation: 'conv_1' }, { status: 400, param: 'conversation' }],
-])('%j is refused by name', async (body, expected) => {
+])('%j is rejected by name', async (body, expected) => {
   expect(await refusal(await ask('POST', '', { body }))).toMatchObject(expected);
 });
 
-test('a response that was answered within its request cannot be cancelled, one that has ended stays as it is', async () => {
+test('a response without background cannot be cancelled, and a finished one does not change', async () => {
   expect(await refusal(await ask('POST', `/${ids['plain']}/cancel`))).toEqual(invalid('response_id'));
   const whole = await (await ask('GET', `/${ids['streamed']}`)).json();
   for (const key of [own, second])
     expect(await (await ask('POST', `/${ids['streamed']}/cancel`, { key })).json()).toEqual(whole);
 });
 
-test('thousands of values to include change nothing', async () => {
+test('thousands of values in include have no effect', async () => {
   const include = Array.from({ length: 5_000 }, () => 'reasoning.encrypted_content');
   const plain = await created({ include });
   const query = include.slice(0, 200).join(',');
@@ -150,7 +150,7 @@ test('thousands of values to include change nothing', async () => {
 });
 
 describe('a conversation', () => {
-  test('ends with the turn that has more than 10 MB before it, before the upstream is asked', async () => {
+  test('is rejected at the turn with more than 10 MB of history, before the upstream is called', async () => {
     let previous_response_id: string | undefined;
     for (let turn = 0; turn < 3; turn += 1)
       previous_response_id = await created({ previous_response_id, input: 'word '.repeat(750_000) });
@@ -165,7 +165,7 @@ describe('a conversation', () => {
     expect((await ask('GET', `/${previous_response_id}`)).status).toBe(200);
   }, 60_000);
 
-  test('has 1,000 turns at most, all of which go up', async () => {
+  test('has at most 1,000 turns, all of which are sent to the upstream', async () => {
     const Key = { account: 'test', id: await created({ input: 'And?' }) };
     const { Item: turn } = await documents.send(new GetCommand({ TableName: 'relay-responses', Key }));
     const idOf = (number: number): string => `resp-${String(number).padStart(26, '0')}`;
@@ -187,7 +187,7 @@ describe('a conversation', () => {
     expect(await list.json()).toMatchObject({ has_more: true });
   }, 60_000);
 
-  test('ends when the time of a turn in its middle has passed, and lists show what is left', async () => {
+  test('cannot be continued once a turn in its middle has expired, and lists show the remaining items', async () => {
     const turns: string[] = [];
     for (const input of ['one', 'two', 'three'])
       turns.push(await created({ input, previous_response_id: turns.at(-1) }));

@@ -6,7 +6,7 @@ import { textStream, toolLoop } from '../support/upstream-scripts.ts';
 import { models, clientStack, storingKeys } from './client-stack.ts';
 
 let stack: Awaited<ReturnType<typeof clientStack>>;
-/** Of a key that may store, of another key of its account, and of another account. */
+/** Clients with a key that may store, another key of its account, and a key of another account. */
 let client: OpenAI;
 let second: OpenAI;
 let stranger: OpenAI;
@@ -30,8 +30,8 @@ const listed = async (id: string, query = {}): Promise<ResponseItem[]> =>
 const textsOf = (items: ResponseItem[]): unknown[] =>
   items.map((item) => (item as { content?: { text?: string }[] }).content?.[0]?.text);
 
-describe('a response that is stored', () => {
-  test('is retrieved as it was answered, by every key of its account', async () => {
+describe('a stored response', () => {
+  test('can be retrieved unchanged, with every key of its account', async () => {
     const { output_text: _text, ...created } = await ask('How is it?');
     expect(created).toMatchObject({ store: true, status: 'completed' });
     for (const reader of [client, second]) {
@@ -41,7 +41,7 @@ describe('a response that is stored', () => {
     }
   });
 
-  test('is there when the last event of its stream is seen', async () => {
+  test('can be retrieved as soon as the last event of its stream arrives', async () => {
     for (let i = 0; i < 5; i += 1) {
       const stream = await client.responses.create({ model, input: 'x', stream: true });
       let found: unknown[] = [];
@@ -53,7 +53,7 @@ describe('a response that is stored', () => {
     }
   });
 
-  test('has the items that it was made of, page by page', async () => {
+  test('lists its input items, page by page', async () => {
     const first = await ask('one');
     const third = await ask('two', first.id);
     expect(textsOf(await listed(third.id, { order: 'asc', limit: 1 }))).toEqual([
@@ -64,7 +64,7 @@ describe('a response that is stored', () => {
     expect(textsOf(await listed(third.id, { limit: 2 }))).toEqual(['two', 'It is sunny.', 'one']);
   });
 
-  test('is gone when it was deleted, as are the conversations over it', async () => {
+  test('is gone once it is deleted, and so are conversations that contain it', async () => {
     const first = await ask('one');
     const after = await ask('two', first.id);
     await client.responses.delete(first.id);
@@ -91,7 +91,7 @@ describe('a response that is stored', () => {
     ['delete', (reader, id) => reader.responses.delete(id)],
     ['cancel', (reader, id) => reader.responses.cancel(id)],
     [
-      'go on from',
+      'continue',
       (reader, id) => reader.responses.create({ model, input: 'x', previous_response_id: id }),
       resend,
     ],
@@ -111,7 +111,7 @@ describe('a response that is stored', () => {
 });
 
 describe('a conversation by previous_response_id', () => {
-  test('has 20 turns with tools, of which the upstream sees all and each request sends one', async () => {
+  test('has 20 turns with tools: each request sends one, and the upstream gets all', async () => {
     stack.upstream.script(toolLoop('get_weather', { city: 'Rome' }));
     const tools = [
       { type: 'function' as const, name: 'get_weather', parameters: { type: 'object' }, strict: false },
@@ -144,7 +144,7 @@ describe('a conversation by previous_response_id', () => {
     );
   });
 
-  test('is refused by name to a key that may not store', async () => {
+  test('is rejected by name for a key that may not store', async () => {
     const { id } = await ask('one');
     const plain = stack.client();
     await expect(

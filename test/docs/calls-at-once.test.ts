@@ -1,4 +1,4 @@
-/** docs/billing.md: how many calls of one kind a balance admits at the same time, as the code decides it. */
+/** Checks docs/billing.md: how many equal parallel calls a balance admits, as the code decides. */
 import { expect, it } from 'vitest';
 import { createQuotaItem } from '../../shared/billing/quota-item.ts';
 import {
@@ -13,13 +13,13 @@ import { readPage } from './pages.ts';
 const page = readPage('docs/billing.md');
 const yuan = 1_000_000_000n;
 const balances = [10, 100];
-/** Yuan for 1,000 tokens, in billionths: input, output. */
+/** Nano-yuan per 1,000 tokens: input, output. */
 const prices: [string, bigint, bigint][] = [
   ['0.001 / 0.004', 1_000_000n, 4_000_000n],
   ['0.018 / 0.072', 18_000_000n, 72_000_000n],
   ['0.036 / 0.18', 36_000_000n, 180_000_000n],
 ];
-/** 2,000 tokens of prose are estimated at about 4,000 from above. */
+/** The upper estimate of 2,000 tokens of prose is about 4,000. */
 const unlimited: CallEstimate = {
   inputTokens: 2_000,
   inputTokensMax: 4_000,
@@ -30,7 +30,7 @@ const unlimited: CallEstimate = {
 };
 const limited: CallEstimate = { ...unlimited, outputTokensMax: 1_000, reservesFully: true };
 
-/** How many calls are admitted one after the other, while none ends, and how many of them whole. */
+/** Number of calls admitted in sequence while none ends, and how many of them with their full output limit. */
 function admitted(balance: number, [, input, output]: (typeof prices)[number], estimate: CallEstimate) {
   const price = tokenPriceOf(input * 1_000n, output * 1_000n);
   const need: ReserveNeed = {
@@ -51,7 +51,7 @@ function admitted(balance: number, [, input, output]: (typeof prices)[number], e
   }
 }
 
-it('the table of calls at once is what the code admits', () => {
+it('the table of parallel calls matches the code', () => {
   const rows = prices.flatMap((price) =>
     balances.map((balance) => {
       const { calls, whole } = admitted(balance, price, unlimited);

@@ -66,7 +66,7 @@ const calls = (count: number): string => {
 };
 
 describe('the chat contract', () => {
-  it.each([false, true])('passes every field on as it was sent (stream: %s)', async (stream) => {
+  it.each([false, true])('sends every field unchanged (stream: %s)', async (stream) => {
     const rig = new CoreRig().upstream({ steps: hello });
     expect((await rig.post({ ...everyField, stream, official: false })).status).toBe(200);
     expect(rig.sent[0]?.json).toEqual({
@@ -76,7 +76,7 @@ describe('the chat contract', () => {
     });
   });
 
-  it('does not stream unless it is asked to', async () => {
+  it('streams only on request', async () => {
     const rig = new CoreRig().upstream({ steps: hello });
     const answer = await rig.post({ model: 'm', messages: [{ role: 'user', content: 'hi' }] });
     expect(answer.headers['content-type']).toBe('application/json');
@@ -123,7 +123,7 @@ describe('the chat contract', () => {
     ['4 M characters', text(4), [...text(4), delta('x')]],
     ['128 choices', [choices(128)], [choices(129)]],
     ['1,024 tool calls', [calls(1024)], [calls(1025)]],
-  ])('takes an answer of %s, and fails one that is larger', async (_limit, most, more) => {
+  ])('accepts an answer of %s, and fails a larger one', async (_limit, most, more) => {
     const statusOf = async (steps: string[]): Promise<number> => {
       const rig = new CoreRig().upstream({ steps: [...steps, finish(), done] });
       return (await rig.post({ ...everyField, stream: false })).status;
@@ -132,7 +132,7 @@ describe('the chat contract', () => {
     expect(await statusOf(more)).toBe(502);
   });
 
-  it('passes length and content_filter on as finish reasons', async () => {
+  it('returns length and content_filter as finish reasons', async () => {
     for (const reason of ['length', 'content_filter']) {
       const rig = new CoreRig().upstream({ steps: [delta('a'), finish(reason), done] });
       const answer = await rig.post({ ...everyField, stream: false });

@@ -11,7 +11,7 @@ describe('docs/conformance.md', () => {
     for (const label of new Set(rows.flatMap(labelsIn))) expect(testFileOf(label)).toMatch(/^test/);
   });
 
-  it('has a test file for every line of the contract, or a reason why there is none', () => {
+  it('has a test file for every line of the contract, or a reason why it lacks one', () => {
     const contract = page.slice(0, page.indexOf('## Where the contract says'));
     const lines = linesOf(contract).filter((line) => !/^\| (contract|field|---)/.test(line));
     expect(lines.length).toBeGreaterThan(50);

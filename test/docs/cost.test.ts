@@ -7,11 +7,11 @@ const page = readPage('docs/cost.md');
 const figures = quotedFigures();
 
 describe('docs/cost.md', () => {
-  test.each(Object.entries(costBlocks()))('has the computed block %s', (name, block) => {
+  test.each(Object.entries(costBlocks()))('contains the computed block %s', (name, block) => {
     expect(costBlock(name).exec(page)?.[0]).toBe(block);
   });
 
-  test('quotes these figures in its first lines, and the README does', () => {
+  test('quotes these figures in its first lines and in the README', () => {
     const dollars = (amount: number): string => `$${Math.round(amount)}`;
     const readme = readPage('README.md');
     expect(page).toContain(`| about ${dollars(figures.idle)} |`);

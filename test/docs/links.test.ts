@@ -11,7 +11,7 @@ function linksOf(page: string): string[] {
   return [...inline, ...named].map((match) => String(match[1])).filter((target) => !/^[a-z]+:/.test(target));
 }
 
-/** The anchors that a page's headings get. */
+/** The anchors of a page's headings. */
 const anchorsOf = (page: string): string[] =>
   [
     ...readPage(page)
@@ -31,7 +31,7 @@ const pathsOf = (page: string): string[] =>
   );
 
 describe.each(pages)('%s', (page) => {
-  // The change log names files as they were.
+  // The changelog names files as they were then.
   it.skipIf(page === 'docs/CHANGELOG.md')('names files that exist', () => {
     expect(pathsOf(page).filter((name) => !existsSync(path.join(root, name)))).toEqual([]);
   });

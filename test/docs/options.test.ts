@@ -7,17 +7,17 @@ import { readPage } from './pages.ts';
 const page = readPage('docs/options.md');
 
 describe('docs/options.md', () => {
-  it('has the list of the options that there are: node test/scripts/options-list.ts writes it', () => {
+  it('lists all existing options: node test/scripts/options-list.ts writes it', () => {
     expect(optionsInPage.exec(page)?.[0]).toBe(optionsList());
   });
 
-  it('shows a file that the reader takes', () => {
+  it('shows a file that the reader accepts', () => {
     const example = /^ {4}\{\n(?: {4}.*\n)+? {4}\}$/m.exec(page)?.[0] ?? '';
     const content: unknown = JSON.parse(example);
     expect(readOptions(resolveStage(undefined), content)).toHaveProperty('domain');
   });
 
-  it('names the regions that are refused, and no other', () => {
+  it('names exactly the rejected regions', () => {
     const listed = /Regions without Function URLs are\s+refused:([^]*?)\(AWS Lambda/.exec(page)?.[1] ?? '';
     const regions = listed.match(/\b[a-z]{2}-[a-z]+-\d\b/g) ?? [];
     expect(regions).toHaveLength(11);

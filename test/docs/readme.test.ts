@@ -41,9 +41,9 @@ const contentOf = (events: string): string =>
     .map(({ choices }) => choices[0]?.delta.content ?? '')
     .join('');
 
-describe('the examples of the README and of docs/clients.md, against the running stack', () => {
-  // The tests also have to pass on a machine that has Node and npm alone.
-  test.skipIf(!hasCurl)('curl: a streamed answer, the models without a key', async () => {
+describe('the examples of the README and of docs/clients.md on the running stack', () => {
+  // The tests must also pass on a machine with only Node and npm.
+  test.skipIf(!hasCurl)('curl prints a streamed answer, and the models without a key', async () => {
     expect(curls).toHaveLength(2);
     const [streamed, models] = await Promise.all(curls.map((code) => outputOf('sh', ['-c'], code)));
     expect(contentOf(String(streamed))).toBe(answer);
@@ -54,7 +54,7 @@ describe('the examples of the README and of docs/clients.md, against the running
     });
   });
 
-  test('TypeScript: the answer', async () => {
+  test('TypeScript prints the answer', async () => {
     const [example, ...others] = examplesIn('ts');
     expect(others).toEqual([]);
     const parameters = ['--input-type=module-typescript', '--eval'];
@@ -62,13 +62,13 @@ describe('the examples of the README and of docs/clients.md, against the running
   });
 });
 
-/** After how many events each connection breaks; the last one does not. */
+/** Number of events after which each connection breaks, except the last one. */
 const cuts = [1, 3, 2, 7];
 
 const codeWith = (text: string): string =>
   fences.find(({ code, language }) => language === 'ts' && code.includes(text))?.code ?? '';
 
-/** Passes bytes on, and breaks connections in the middle of their events. */
+/** Forwards bytes, and breaks connections between their events. */
 async function cuttingProxy(target: URL): Promise<{ url: string; broken: number[]; server: Server }> {
   const broken: number[] = [];
   const left = [...cuts];
@@ -83,7 +83,7 @@ async function cuttingProxy(target: URL): Promise<{ url: string; broken: number[
       events += bytes.toString().split('\ndata: ').length - 1;
       if (events < breaks) return;
       broken.push(events);
-      // What was written is on its way; nothing after it is.
+      // Written bytes are in transit; no later ones follow.
       client.end(() => client.destroy());
       upstream.destroy();
     });
@@ -127,11 +127,11 @@ describe('the commands of the README', () => {
     devDependencies: Record<string, string>;
   };
 
-  test('of CDK take the version that the repository pins', () => {
+  test('of CDK use the version that the repository pins', () => {
     expect(readme.match(/aws-cdk@[\d.]+/g)).toEqual([`aws-cdk@${devDependencies['aws-cdk']}`]);
   });
 
-  test('of npm are in package.json, like those of all other pages', () => {
+  test('of npm exist in package.json, like those of all other pages', () => {
     const text = pages.map(readPage).join('\n');
     const named = [...text.matchAll(/npm (start|test)\b|npm run\s+(?:--?\w+ )*([a-z][a-z:-]*)/g)];
     expect(named.length).toBeGreaterThan(80);

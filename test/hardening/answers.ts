@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 
-/** An event stream's data frames, parsed; the last one must be `[DONE]`, which is left out. */
+/** An event stream's data frames, parsed; the last one must be `[DONE]`, which is omitted. */
 export function framesOf(text: string): Record<string, unknown>[] {
   const data = text
     .split('\n\n')
@@ -19,7 +19,7 @@ interface Chunk {
 export const streamedText = (frames: Record<string, unknown>[]): string =>
   frames.map((frame) => (frame as Chunk).choices?.[0]?.delta?.content ?? '').join('');
 
-/** The one form of every error: these four keys and no other. */
+/** Every error has exactly these four keys. */
 export function expectErrorBody(text: string, type: string, code: string): void {
   const body = JSON.parse(text) as { error: Record<string, unknown> };
   expect(Object.keys(body)).toEqual(['error']);

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 beforeEach(() => upstream.forget());
 
-/** How many requests the function has served, one more included. */
+/** Makes one more request. Returns how many requests the function has served. */
 async function served(): Promise<number> {
   const { headers } = await stack.post(hello);
   await stack.logged(headers.get('x-request-id') ?? '');
@@ -36,13 +36,13 @@ const hello = { model: 'plain', messages };
 const helloText = JSON.stringify(hello);
 const megabyte = 1024 * 1024;
 
-/** A valid request of exactly so many bytes. */
+/** A valid request of exactly this many bytes. */
 function sized(bytes: number): string {
   const empty = JSON.stringify({ model: 'plain', messages: [{ role: 'user', content: '' }] });
   return empty.replace('"content":""', `"content":"${'x'.repeat(Math.floor(bytes) - empty.length)}"`);
 }
 
-/** A valid request with a field of its own that nests so deep; the request itself is one level. */
+/** A valid request with an extra field nested this deep; the request itself is one level. */
 const nested = (levels: number): string =>
   helloText.replace('{', `{"extra":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)},`);
 
@@ -58,7 +58,7 @@ const blanks = ' '.repeat(64 * megabyte);
 const many = (count: number, item: string): string =>
   `[${Array.from({ length: count }, () => item).join(',')}]`;
 
-/** What a body that cannot be served is answered with, and that the same process then serves a good one. */
+/** Posts an invalid body. Checks that the same process then serves a valid one, and returns the error. */
 async function refused(
   body: string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
@@ -71,13 +71,19 @@ async function refused(
   return { status: response.status, text };
 }
 
-describe('a body that cannot be served is refused, clearly', () => {
+describe('an invalid body is rejected with a clear error', () => {
   test.each<[string, string | Uint8Array<ArrayBuffer>, number, string, Record<string, string>?]>([
     ['a byte over 6 MB in zstd', packed(sized(6 * megabyte + 1)), 413, 'request_too_large', inZstd],
-    ['a bomb in gzip', bytesOf(gzipSync(blanks)), 413, 'request_too_large', { 'content-encoding': 'gzip' }],
-    ['a bomb in zstd', packed(blanks), 413, 'request_too_large', inZstd],
     [
-      'a bomb in br',
+      'a compression bomb in gzip',
+      bytesOf(gzipSync(blanks)),
+      413,
+      'request_too_large',
+      { 'content-encoding': 'gzip' },
+    ],
+    ['a compression bomb in zstd', packed(blanks), 413, 'request_too_large', inZstd],
+    [
+      'a compression bomb in br',
       bytesOf(brotliCompressSync(blanks)),
       413,
       'request_too_large',
@@ -85,17 +91,23 @@ describe('a body that cannot be served is refused, clearly', () => {
     ],
     ['zstd in zstd', packed(packed(helloText)), 400, 'invalid_encoding', inZstd],
     [
-      'zstd that says so twice',
+      'zstd that is declared twice',
       packed(packed(helloText)),
       415,
       'unsupported_content_encoding',
       { 'content-encoding': 'zstd, zstd' },
     ],
-    ['zstd that says gzip', packed(helloText), 400, 'invalid_encoding', { 'content-encoding': 'gzip' }],
-    ['half of a zstd', packed(helloText).subarray(0, -9), 400, 'invalid_encoding', inZstd],
+    [
+      'zstd that is declared as gzip',
+      packed(helloText),
+      400,
+      'invalid_encoding',
+      { 'content-encoding': 'gzip' },
+    ],
+    ['half of a zstd stream', packed(helloText).subarray(0, -9), 400, 'invalid_encoding', inZstd],
     ['no bytes', '', 400, 'empty_body'],
     ['blanks', ' \r\n\t', 400, 'empty_body'],
-    ['half a document', helloText.slice(0, -1), 400, 'invalid_json'],
+    ['half of a document', helloText.slice(0, -1), 400, 'invalid_json'],
     ['two documents', helloText + helloText, 400, 'invalid_json'],
     ['JavaScript', "{model: 'plain'}", 400, 'invalid_json'],
     [
@@ -134,7 +146,7 @@ describe('a body that cannot be served is refused, clearly', () => {
       'json_too_wide',
     ],
     [
-      'as many bad messages as values are allowed',
+      'as many invalid messages as values are allowed',
       `{"model":"plain","messages":${many(99_000, '0')}}`,
       400,
       'invalid_type',
@@ -146,24 +158,24 @@ describe('a body that cannot be served is refused, clearly', () => {
       'missing_required_parameter',
     ],
     [
-      'as many bad parts as values are allowed',
+      'as many invalid parts as values are allowed',
       `{"model":"plain","messages":[{"role":"user","content":${many(99_000, '0')}}]}`,
       400,
       'invalid_type',
     ],
     [
-      'a role that only its prototype has',
+      'a role that exists only on the prototype',
       '{"model":"plain","messages":[{"__proto__":{"role":"user","content":"x"}}]}',
       400,
       'missing_required_parameter',
     ],
     [
-      'a model that only its prototype has',
+      'a model that exists only on the prototype',
       '{"__proto__":{"model":"plain"},"messages":[{"role":"user","content":"x"}]}',
       400,
       'missing_required_parameter',
     ],
-    ['a number beyond all numbers', withFields('"temperature":1e999'), 400, 'invalid_type'],
+    ['a number out of range', withFields('"temperature":1e999'), 400, 'invalid_type'],
   ])('%s', async (_name, body, status, code, headers = {}) => {
     const answer = await refused(body, headers);
     expectErrorBody(answer.text, 'invalid_request_error', code);
@@ -173,9 +185,9 @@ describe('a body that cannot be served is refused, clearly', () => {
 
   test.each<[string, string, Record<string, string>?]>([
     ['over 6 MB', sized(6 * megabyte + 1)],
-    ['less, with which the event has more', sized(6 * megabyte - 200)],
+    ['less, but too much with the rest of the event', sized(6 * megabyte - 200)],
     ['4 MB of quotes, which the event escapes', sized(4 * megabyte).replaceAll('xx', String.raw`\"`)],
-    ['4.6 MB as bytes, which the event has in base64', sized(4.6 * megabyte), binary],
+    ['4.6 MB as bytes, which the event encodes in base64', sized(4.6 * megabyte), binary],
   ])('%s: by the platform, before the function', async (_what, body, headers = {}) => {
     const before = await served();
     const response = await stack.post(body, { headers });
@@ -185,17 +197,13 @@ describe('a body that cannot be served is refused, clearly', () => {
   });
 });
 
-describe('a body that looks odd is served all the same', () => {
+describe('an unusual body is served', () => {
   test.each<[string, string | Uint8Array<ArrayBuffer>, Record<string, string>?]>([
     ['nearly 6 MB', sized(6 * megabyte - 4_000)],
     ['4.4 MB as bytes', sized(4.4 * megabyte), binary],
     ['exactly 6 MB in zstd', packed(sized(6 * megabyte)), inZstd],
     ['in br', bytesOf(brotliCompressSync(helloText)), { 'content-encoding': 'br' }],
-    [
-      'as a form, which is what curl says',
-      helloText,
-      { 'content-type': 'application/x-www-form-urlencoded' },
-    ],
+    ['declared as a form, as curl does', helloText, { 'content-type': 'application/x-www-form-urlencoded' }],
     ['as bytes', helloText, binary],
     ['as plain text', helloText, { 'content-type': 'text/plain' }],
     ['as JSON in another character set', helloText, { 'content-type': 'application/json; charset=latin1' }],
@@ -204,13 +212,13 @@ describe('a body that looks odd is served all the same', () => {
     ['200 levels deep', nested(200)],
     ['with brackets in a text', helloText.replace('Hello', '['.repeat(10_000))],
     ['with a zero character', helloText.replace('Hello', String.raw`\u0000`)],
-    ['with half a surrogate pair', helloText.replace('Hello', String.raw`\ud800`)],
-    ['with a name twice: the last one counts', withFields('"model":"nobody"')],
+    ['with half of a surrogate pair', helloText.replace('Hello', String.raw`\ud800`)],
+    ['with a repeated name: the last one counts', withFields('"model":"nobody"')],
     [
-      'with prototypes, which set nothing',
+      'with prototypes, which are ignored',
       withFields('"__proto__":{"stream":true,"official":true},"constructor":{"prototype":{"stream":true}}'),
     ],
-    ['with null where a field may be absent', withFields('"stream":null,"max_tokens":null,"tools":null')],
+    ['with null in optional fields', withFields('"stream":null,"max_tokens":null,"tools":null')],
   ])('%s', async (_name, body, headers = {}) => {
     const response = await stack.post(body, { headers });
     expect(await response.json()).toMatchObject({ object: 'chat.completion' });
@@ -242,18 +250,18 @@ describe('keys', () => {
     'Token sk-other-scheme',
   ];
 
-  test('that cannot be keys are refused without looking anything up', async () => {
+  test('that cannot be keys are rejected without a lookup', async () => {
     stack.store.calls.length = 0;
     for (const authorization of malformed) {
       const response = await stack.post(hello, { headers: { authorization } });
       expect(response.status).toBe(401);
       expectErrorBody(await response.text(), 'authentication_error', 'invalid_api_key');
     }
-    // The configuration may have been read anew: whether the relay is closed comes first.
+    // The configuration may have been read again, because the relay first checks whether it is closed.
     expect(stack.store.calls.filter((call) => call.table === 'relay-keys')).toEqual([]);
   });
 
-  test('that could be are looked up, once', async () => {
+  test('that could be keys are looked up once', async () => {
     stack.store.calls.length = 0;
     for (let turn = 0; turn < 3; turn += 1) {
       const response = await stack.post(hello, { headers: { authorization: 'Bearer sk-unknown' } });
@@ -264,7 +272,7 @@ describe('keys', () => {
     ]);
   });
 
-  test('are asked for before the body is read', async () => {
+  test('are checked before the body is read', async () => {
     const response = await stack.post('{', { headers: { authorization: 'Bearer sk-unknown' } });
     expect(response.status).toBe(401);
   });

@@ -21,7 +21,7 @@ beforeAll(async () => {
       row('quick', { ...channel, first_content_seconds: 0.3, idle_seconds: 0.3 }),
       row('refusing', { ...channel, endpoint: 'http://127.0.0.1:1/v1' }),
       row('bad', { ...channel, secret: `env:${canaries.secret}` }),
-      // A channel that failed is not asked again for a while: each failure gets its own.
+      // A failed channel is in cooldown, so each failure gets its own.
       ...failures.flatMap((_, at) => [
         row(`failing-${at}-true`, channel),
         row(`failing-${at}-false`, channel),
@@ -40,7 +40,7 @@ const row = (id: string, channel: object): [TableName, Record<string, unknown>] 
   { ...channel, id, models: [id], state: true },
 ];
 
-/** Every answer with an error that clients got, heads included. */
+/** Every error answer that clients got, including headers. */
 const answered: string[] = [];
 const requestIds: string[] = [];
 
@@ -74,7 +74,7 @@ async function post(
   );
 }
 
-/** An error in the words of an upstream that tells all it should not: secret, addresses, keys. */
+/** An upstream's error that reveals what it must not: secret, addresses, keys. */
 const talkative = (): object => ({
   error: {
     message:
@@ -94,7 +94,7 @@ const call = toolDelta(0, {
   function: { name: canaries.toolName, arguments: JSON.stringify({ city: canaries.answerArgument }) },
 });
 
-/** Answers under 200, with headers of its own. */
+/** Answers with 200 and its own headers. */
 const under200 =
   (...list: (() => object | string)[]): Script =>
   async (_call, reply) => {
@@ -124,7 +124,7 @@ const failures: [string, Script][] = [
   ['junk', (_call, reply) => reply.end(`${canaries.junk}\n\ndata: {${canaries.junk}\n\n`)],
   ['broken JSON', (_call, reply) => reply.end(`{"choices":"${canaries.junk}`)],
   ['an error in JSON under 200', withStatus(200)],
-  ['an error as first frame', under200(talkative)],
+  ['an error as the first frame', under200(talkative)],
   ['an error in mid-stream', under200(() => words, talkative)],
   ['an early end', under200(() => words)],
   ['a reset', (_call, reply) => reply.reset()],
@@ -138,7 +138,7 @@ const failures: [string, Script][] = [
 ];
 
 describe('canaries are driven through', () => {
-  test.each([true, false])('an answer with words and a tool call, stream %s', async (stream) => {
+  test.each([true, false])('an answer with text and a tool call, stream %s', async (stream) => {
     upstream.script(frames(words, chunk(call), chunk({}, 'tool_calls'), usageChunk()));
     const text = await post(fullRequest('plain', stream));
     expect(text).toContain(canaries.answer);
@@ -176,7 +176,7 @@ describe('canaries are driven through', () => {
     ['a wrong value', () => post({ ...fullRequest('plain', true), temperature: canaries.wrongValue })],
     ['a wrong role', () => post({ model: 'plain', messages: [{ role: canaries.wrongValue }] })],
     ['an unknown model', () => post({ ...fullRequest('plain', true), model: 'nobody-serves-this' })],
-    ['no model at all', () => post({ ...fullRequest(`${canaries.wrongValue} !`, true) })],
+    ['a missing model', () => post({ ...fullRequest(`${canaries.wrongValue} !`, true) })],
   ])('%s', async (_name, refusedCall) => {
     expect(JSON.parse(await refusedCall())).toHaveProperty('error.code');
   });
@@ -221,22 +221,22 @@ describe('canaries are driven through', () => {
 describe('afterwards', () => {
   const all = Object.entries(canaries);
 
-  test('no log line holds any of them, and every line is a log line', async () => {
-    // One environment wrote them all, in this order.
+  test('no log line contains any of them, and every line has the log format', async () => {
+    // One environment wrote all of them, in this order.
     await stack.logged(requestIds.at(-1) ?? '');
     const lines = stack.lines.filter((line) => !/^environment \w+#1 pid \d+$/.test(line));
     expect(lines.length).toBeGreaterThan(60);
     expect(lines.filter((line) => line.includes('"message":"fault"'))).not.toEqual([]);
     for (const logged of lines) {
       expect(logged).toMatch(/^\[\w+\] \{.*\}$/);
-      // Whom a call is for is said on purpose, in a field of its own.
+      // The end user is logged on purpose, in a separate field.
       const line = logged.replaceAll(`"end_user":"${canaries.endUser}"`, '');
       expect(all.filter(([, canary]) => line.includes(canary))).toEqual([]);
       expect(line).not.toMatch(/canary|hidden-upstream|127\.0\.0\.1/);
     }
   });
 
-  test('no client gets a secret, an address or the words of a failure', () => {
+  test('no client gets a secret, an address or the text of a failure', () => {
     expect(answered.length).toBeGreaterThan(50);
     const { port } = new URL(upstream.endpoint);
     for (const text of answered) {
@@ -248,7 +248,7 @@ describe('afterwards', () => {
     }
   });
 
-  test('the words of an upstream reach a client only when it refused the request itself', () => {
+  test('the text of an upstream reaches a client only if the upstream rejected the request itself', () => {
     const withWords = answered
       .filter((text) => text.includes(canaries.errorMessage))
       .map((text) => text.slice(0, 3));

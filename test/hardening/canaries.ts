@@ -1,9 +1,9 @@
-/** Words that appear nowhere else, each in one place that must stay between two parties. */
+/** Unique words, each in one place that must stay private between two parties. */
 export const canaries = {
   key: 'sk-canary-of-the-key-0123456789',
   unknownKey: 'sk-canary-of-an-unknown-key',
   malformedKey: 'canary-of-a-malformed-key',
-  // No form that could be distinguished from a word: only who knows it can take it out.
+  // It looks like an ordinary word, so only code that knows it can remove it.
   secret: 'canaryofthesecret',
   header: 'canary-of-a-header',
   cookie: 'canary-of-a-cookie',

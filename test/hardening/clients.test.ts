@@ -42,14 +42,14 @@ async function open(): Promise<{ response: IncomingMessage; id: string }> {
 
 describe('a client that leaves after three chunks', () => {
   test.each(['hangs up', 'resets'] as const)(
-    'and %s does not cut its upstream: the whole answer is accounted',
+    'and %s does not cut its upstream: the whole answer is charged',
     async (way) => {
       const left = Promise.withResolvers<void>();
       upstream.forget();
       upstream.script(async (_call, reply) => {
         for (const content of ['one', ' two', ' three']) await reply.data(chunk({ content }));
         await left.promise;
-        // More than the sockets between can hold, so that somebody has to read it.
+        // More than the sockets in between can buffer, so that somebody must read it.
         const padded = chunk({ content: ' more' }, null, { obfuscation: 'x'.repeat(100_000) });
         for (let piece = 0; piece < 300; piece += 1) await reply.data(padded);
         await reply.data(
@@ -87,7 +87,7 @@ describe('a long answer', () => {
   const words = 'twenty characters.. ';
   const count = 130_000;
   let written = 0;
-  /** About 31 MB for the client, in chunks of a common size; a thousand of them in one write. */
+  /** About 31 MB for the client, in chunks of a common size, a thousand in each write. */
   const long: Script = async (_call, reply) => {
     const thousand = `data: ${JSON.stringify(chunk({ content: words }))}\n\n`.repeat(1000);
     for (written = 0; written < count; written += 1000) await reply.write(thousand);
@@ -95,7 +95,7 @@ describe('a long answer', () => {
     reply.end();
   };
 
-  test('waits for a client that does not read, in little memory, and reaches it whole when it does', async () => {
+  test('waits in little memory for a client that does not read, and reaches it completely when it does', async () => {
     upstream.script(long);
     const [pid = 0] = firstProcess;
     forgetPeak(pid);
@@ -113,7 +113,7 @@ describe('a long answer', () => {
   });
 });
 
-/** The value at which a counter stands still: whoever moves it waits for somebody. */
+/** The value at which a counter stops, because its writer waits. */
 async function standstill(read: () => number): Promise<number> {
   for (let before = -1; ; await sleep(200)) {
     const now = read();
@@ -122,7 +122,7 @@ async function standstill(read: () => number): Promise<number> {
   }
 }
 
-describe('streams side by side', () => {
+describe('parallel streams', () => {
   const side = 10;
   const atOnce = 4;
   let crowd: WatchedStack;
@@ -135,14 +135,14 @@ describe('streams side by side', () => {
   });
   afterAll(() => crowd?.stop());
 
-  test('get each their own answer, whole, under an id of their own', async () => {
+  test('each get their own complete answer with its own id', async () => {
     let arrived = 0;
     const allHere = Promise.withResolvers<void>();
     upstream.script(async ({ body }, reply) => {
       arrived += 1;
       if (arrived === atOnce) allHere.resolve();
       const [{ content: name }] = body['messages'] as [{ content: string }];
-      // Nobody goes on before as many are under way as there can be, so that their chunks come in turns.
+      // No stream continues before the maximum is running, so that their chunks interleave.
       await reply.data(chunk({ role: 'assistant', content: `${name}: ` }));
       await allHere.promise;
       for (let word = 0; word < 200; word += 1) await reply.data(chunk({ content: `${name}.${word} ` }));

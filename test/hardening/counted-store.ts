@@ -9,7 +9,7 @@ import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { type Emulator, startEmulator } from '../../infra/local/host/emulator.ts';
 import { createTables, emulatorClient } from '../support/emulator.ts';
 
-/** One call that came to the store. */
+/** One request to the store. */
 export interface StoreCall {
   /** `GetItem`, `Scan`, ... */
   action: string;
@@ -20,14 +20,14 @@ export interface StoreCall {
 export interface Store {
   endpoint: string;
   newestRecord: Emulator['newestRecord'];
-  /** Goes around the counting. */
+  /** Bypasses the counting. */
   documents: DynamoDBDocumentClient;
   stop(): Promise<void>;
 }
 
 export interface CountedStore extends Store {
   calls: StoreCall[];
-  /** From now on every call of a function is answered with this; undefined: with what the emulator says. */
+  /** Answers every request of a function with this from now on. Undefined forwards them to the emulator. */
   failWith(failure: StoreFailure | undefined): void;
 }
 
@@ -36,7 +36,7 @@ export interface StoreFailure {
   body: object;
 }
 
-/** A write to a disk that others use takes ten times as long. */
+/** In memory, because a write to a shared disk takes ten times as long. */
 const memory = '/dev/shm';
 
 export async function startStore(): Promise<Store> {
@@ -57,7 +57,7 @@ export async function startStore(): Promise<Store> {
   };
 }
 
-/** A store behind a proxy that keeps a list of what was asked of it. */
+/** A store behind a proxy that records its requests. */
 export async function startCountedStore(): Promise<CountedStore> {
   const store = await startStore();
   const calls: StoreCall[] = [];
@@ -81,7 +81,7 @@ export async function startCountedStore(): Promise<CountedStore> {
   };
 }
 
-/** The host reads the tables' streams through here too; it is no part of what fails. */
+/** The host also reads the tables' streams through this proxy; those requests never fail. */
 const isStreamRead = ({ headers }: IncomingMessage): boolean =>
   String(headers['x-amz-target']).startsWith('DynamoDBStreams');
 

@@ -1,7 +1,7 @@
 import type { Script } from '../support/scripted-upstream.ts';
 import { chunk, chunkOf } from '../support/upstream-frames.ts';
 
-/** Answers that take much memory for their length, as upstream scripts. Most would never come from a real one. */
+/** Upstream scripts with answers that use much memory for their length. Most are unrealistic. */
 
 const megabyte = 1024 * 1024;
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
@@ -16,7 +16,7 @@ const frames =
     reply.end();
   };
 
-/** `count` times the same text of frames, many at once. */
+/** The same text of frames `count` times, many in each write. */
 const repeated =
   (count: number, text: string): Script =>
   async (_call, reply) => {
@@ -45,7 +45,7 @@ const entry = (token: string) => ({
   top_logprobs: Array.from({ length: 20 }, (_, at) => likely(`${token}${at}`)),
 });
 
-/** `choices`: among how many the tokens are spread. `token`: the same for all. */
+/** `choices`: number of choices that share the tokens. `token`: the same for all. */
 export const logprobs = (tokens: number, { choices = 1, perFrame = 1, token = ' word' } = {}): Script =>
   frames(tokens / perFrame, (at) =>
     chunkOf([
@@ -91,7 +91,7 @@ export const images = frames(8, () =>
 export const details = frames(60_000, (index) =>
   chunk({ reasoning_details: [{ type: 'reasoning.text', index, text: 'x' }] }),
 );
-/** Nothing of it is content, so it is held back. */
+/** It contains no content, so the relay holds it back. */
 export const annotationsAlone = repeated(
   100_000,
   'data: {"choices":[{"delta":{"annotations":[{"url_citation":{"url":"https://a.example"}}]}}]}\n\n',
@@ -118,7 +118,7 @@ const calls = (count: number, name: string, id: (at: number) => string): Script 
 export const tinyCalls = calls(100_000, 'f', (at) => `call_${at}`);
 export const longName = calls(1, 'f'.repeat(megabyte), () => 'call_1');
 export const longIds = calls(4, 'f', (at) => String(at).repeat(megabyte));
-/** 1 MB of arguments in 3,000 pieces, each of which has the name again. */
+/** 1 MB of arguments in 3,000 pieces that each repeat the name. */
 export const namedPieces = frames(3000, (at) => {
   const piece = at === 0 ? '{"a":"' : at === 2999 ? '"}' : 'x'.repeat(350);
   return chunk({ tool_calls: [{ index: 0, id: 'call_1', function: { name: 'f', arguments: piece } }] });

@@ -1,6 +1,6 @@
 /**
- * Processes of the functions, with AWS's runtime client and the memory that the template gives them: 256 MB. The bound
- * is 200, as the kernel counts it.
+ * Processes of the functions, with AWS's runtime client and the template's memory of 256 MB. The limit here is 200 MB, as
+ * the kernel counts it.
  */
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -40,7 +40,7 @@ const hello = {
   messages: { model: 'plain', max_tokens: 1000, messages: [{ role: 'user', content: 'hi' }] },
 };
 
-/** A process that has served one call. */
+/** Starts a process that has served one call. */
 async function fresh(name: FunctionName): Promise<number> {
   const before = stack.processes(name).at(-1);
   if (before !== undefined) {
@@ -57,12 +57,12 @@ async function fresh(name: FunctionName): Promise<number> {
 
 interface Outcome {
   status: number;
-  /** The last kilobyte: what the answer ended with. */
+  /** The last kilobyte of the answer. */
   end: string;
   bytes: number;
 }
 
-/** One call in a process of its own, which must live on within its memory. */
+/** One call in a new process, which must survive within its memory. */
 async function within(
   name: FunctionName,
   body: object | string,
@@ -82,7 +82,7 @@ async function within(
   return { status: response.status, end: end.toString(), bytes };
 }
 
-/** A body of so many bytes, made of `piece` in the place of `*`. */
+/** A body of this many bytes, with `piece` repeated in place of `*`. */
 function sized(bytes: number, form: string, piece = 'x'): string {
   const count = Math.floor((bytes - form.length + 1) / Buffer.byteLength(piece));
   return form.replace('*', () => piece.repeat(count));
@@ -108,16 +108,16 @@ const namespace = (name: string, count: number): object => ({
   tools: [{ type: 'namespace', name, tools: list(count, (at) => ({ type: 'function', name: `a${at}` })) }],
 });
 
-/** `npm test` has two requests, and half of the answers in one form each; `test/long/memory.test.ts` has all. */
+/** `npm test` covers two requests, and half of the answers in one form each; `test/long/memory.test.ts` covers all. */
 const everyForm = process.env['MEMORY_FORMS'] === 'every';
 
-/** What AWS takes as it is: the body is a text in an event of 6 MB. Every other body is compressed. */
-const asItIs = 'of 5.9 MB as it is';
+/** An uncompressed body, which is text in an event of 6 MB. All other bodies are compressed. */
+const asItIs = 'of 5.9 MB, uncompressed';
 const requests: [string, FunctionName, object | string, number][] = [
   [asItIs, 'chat', sized(5.9 * megabyte, chatForm, 'aé漢😀'), 200],
-  ['that unpacks to more than 6 MB', 'chat', sized(7 * megabyte, chatForm), 413],
+  ['that decompresses to more than 6 MB', 'chat', sized(7 * megabyte, chatForm), 413],
   ['of 6 MB', 'chat', sized(6 * megabyte, chatForm), 200],
-  ['of 6 MB beyond Latin', 'chat', sized(6 * megabyte, chatForm, 'aé漢😀'), 200],
+  ['of 6 MB beyond Latin-1', 'chat', sized(6 * megabyte, chatForm, 'aé漢😀'), 200],
   ['of 6 MB of escapes', 'chat', sized(6 * megabyte, chatForm, String.raw`\u6c49\"`), 200],
   ['with an image of 6 MB', 'chat', sized(6 * megabyte, imageForm, 'QUJD'), 200],
   [
@@ -130,24 +130,24 @@ const requests: [string, FunctionName, object | string, number][] = [
   ['of 49,000 messages for a response', 'responses', { ...hello.responses, input: manyMessages }, 200],
   ['of 6 MB for a message', 'messages', sized(6 * megabyte, messagesForm, '漢'), 200],
   ['of 49,000 turns for a message', 'messages', { ...hello.messages, messages: manyMessages }, 200],
-  ['of 6 MB that goes up as it came', 'messages', sized(6 * megabyte, claudeForm, String.raw`\u6c49\"`), 200],
+  ['of 6 MB that is sent unchanged', 'messages', sized(6 * megabyte, claudeForm, String.raw`\u6c49\"`), 200],
   [
-    'of 36,000 blocks that go up as they came',
+    'of 36,000 blocks that are sent unchanged',
     'messages',
     { ...hello.messages, model: 'claude', messages: [{ role: 'user', content: manyBlocks }] },
     200,
   ],
-  ['with a namespace of a long name', 'responses', namespace('n'.repeat(100_000), 2500), 400],
+  ['with a namespace with a long name', 'responses', namespace('n'.repeat(100_000), 2500), 400],
   ['with a namespace of 30,000 tools', 'responses', namespace('n'.repeat(64), 30_000), 200],
   [
-    'with a tool of a long name',
+    'with a tool with a long name',
     'chat',
     { ...hello.chat, tools: [{ type: 'function', function: { name: 'n'.repeat(3 * megabyte) } }] },
     400,
   ],
 ];
 
-describe('a request is served or refused within the memory of its function', () => {
+describe('a request is served or rejected within the memory of its function', () => {
   test.each(requests.filter((_, at) => everyForm || at % 6 === 4))(
     '%s',
     async (name, endpoint, body, status) => {
@@ -170,7 +170,7 @@ const usual = {
   messages: { ...hello.messages, thinking: { type: 'adaptive' } },
 };
 
-/** How it ends as JSON and as a stream; `whole`, or the code of the error. */
+/** The result as JSON and as a stream: `whole`, or the code of the error. */
 interface Ends {
   chat: [json: string, stream: string];
   responses: [json: string, stream: string];
@@ -178,13 +178,13 @@ interface Ends {
 }
 const all = (end: string): Ends => ({ chat: [end, end], responses: [end, end], messages: [end, end] });
 const tooLarge = 'answer_too_large';
-/** The same inside an answer of Responses, where the codes are those of OpenAI's schema. */
+/** The same inside a Responses answer, where codes come from OpenAI's schema. */
 const tooLargeWithin = 'invalid_prompt';
 const upstreamFault = 'upstream_unavailable';
 const upstreamFaultWithin = 'server_error';
 const failsWithin: Ends = { ...all(upstreamFault), responses: [upstreamFault, upstreamFaultWithin] };
 
-/** Over all of these, an upstream says more than it was asked for. */
+/** In all of these, the upstream sends more than requested. */
 const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     '55 MB of log probabilities',
@@ -198,13 +198,18 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
     { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
     asked,
   ],
-  ['as many log probabilities as may be kept', large.logprobs(3300), all('whole'), asked],
-  ['nearly as many of them beyond Latin', large.logprobs(2900, { token: '漢字' }), all('whole'), asked],
+  ['the maximum of stored log probabilities', large.logprobs(3300), all('whole'), asked],
+  [
+    'nearly the maximum of log probabilities beyond Latin-1',
+    large.logprobs(2900, { token: '漢字' }),
+    all('whole'),
+    asked,
+  ],
   ['13 MB of log probabilities in one document', large.logprobsInDocument, all(upstreamFault), asked],
   ['empty objects in one document', large.objectsInDocument, all(upstreamFault)],
   ['empty objects in one event', large.objectsInEvent, all(upstreamFault)],
   ['4 M characters in pieces', large.text(3_900_000, 'x'.repeat(100)), all('whole')],
-  ['2 M characters beyond Latin', large.text(1_900_000, '漢'.repeat(100)), all('whole')],
+  ['2 M characters beyond Latin-1', large.text(1_900_000, '漢'.repeat(100)), all('whole')],
   ['300,000 characters one by one', large.text(300_000, 'x'), all('whole')],
   ['reasoning', large.reasoning, all('whole')],
   ['40,000 annotations', large.annotations, all('whole')],
@@ -223,22 +228,22 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
     large.annotationsAlone,
     { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
   ],
-  ['arguments of two characters a piece', large.shortArguments, all('whole')],
+  ['arguments in pieces of two characters', large.shortArguments, all('whole')],
   [
-    'text and reasoning by turns',
+    'alternating text and reasoning',
     large.alternating('reasoning', 'content'),
     { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin], messages: [tooLarge, 'whole'] },
   ],
   [
-    'text and refusal by turns',
+    'alternating text and refusal',
     large.alternating('refusal', 'content'),
     { chat: ['whole', 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
   ],
-  // The first 1,024 are content, so a stream has begun.
+  // The first 1,024 are content, so the stream has started.
   ['100,000 calls', large.tinyCalls, failsWithin],
-  ['a call with a name of 1 MB', large.longName, all(upstreamFault)],
-  ['calls with ids of 1 MB', large.longIds, all('whole')],
-  ['a call whose name is in 3,000 pieces', large.namedPieces, all('whole')],
+  ['a tool call with a name of 1 MB', large.longName, all(upstreamFault)],
+  ['tool calls with ids of 1 MB', large.longIds, all('whole')],
+  ['a tool call with its name in 3,000 pieces', large.namedPieces, all('whole')],
 ];
 
 const offsets = { chat: 0, responses: 3, messages: 6 };
@@ -259,7 +264,7 @@ describe.each(['chat', 'responses', 'messages'] as const)(
 );
 
 test.each(['chat', 'responses'] as const)(
-  'a call on %s with more log probabilities than can be kept is refused before it is made',
+  'a call on %s with more log probabilities than can be stored is rejected before the upstream is called',
   async (name) => {
     upstream.forget();
     const limit = name === 'chat' ? { max_completion_tokens: 16_384 } : { max_output_tokens: 16_384 };

@@ -31,15 +31,15 @@ describe('a key', () => {
   test.each([
     ['in lower case', (key: string) => `bearer ${key}`],
     ['in upper case', (key: string) => `BEARER ${key}`],
-    ['after several blanks', (key: string) => `Bearer    ${key}`],
-    ['with blanks after it', (key: string) => `Bearer ${key}   `],
-  ])('is taken %s', async (_name, authorization) => {
+    ['after several spaces', (key: string) => `Bearer    ${key}`],
+    ['with trailing spaces', (key: string) => `Bearer ${key}   `],
+  ])('is accepted %s', async (_name, authorization) => {
     const response = await stack.post(say('yes'), { headers: { authorization: authorization(stack.key) } });
     expect(response.status).toBe(200);
     await response.text();
   });
 
-  test('is not taken beside another one', async () => {
+  test('is rejected next to another one', async () => {
     const headers = { Authorization: `Bearer ${stack.key}`, connection: 'close' };
     const request = rawPost(stack.key, { headers, body: say('no') });
     expect(await exchange(stack.origin, request)).toMatch(/^HTTP\/1\.1 401 /);
@@ -50,7 +50,7 @@ describe('a key', () => {
     ['in quotes', (key: string) => ({ authorization: `Bearer "${key}"` })],
     ['as a password', (key: string) => ({ authorization: `Basic ${btoa(`user:${key}`)}` })],
     ['in the header of another API', (key: string) => ({ authorization: '', 'x-api-key': key })],
-  ])('is not taken %s, and the answer says how to send it', async (_name, headers) => {
+  ])('is rejected %s, and the error explains how to send it', async (_name, headers) => {
     const response = await stack.post(say('no'), { headers: headers(stack.key) });
     const text = await response.text();
     expect(response.status).toBe(401);
@@ -70,7 +70,7 @@ describe('a path', () => {
     '/chat/completions',
     '/v1/v1/chat/completions',
     '/openai/v1/chat/completions',
-  ])('%s is nothing, and the answer names the right address', async (path) => {
+  ])('%s is unknown, and the error names the right address', async (path) => {
     const answer = await exchange(
       stack.origin,
       rawPost(stack.key, { path, body: say('lost'), headers: { connection: 'close' } }),
@@ -80,12 +80,12 @@ describe('a path', () => {
     expect(answer).toContain('http://relay.example/v1/chat/completions');
   });
 
-  test('that is escaped is named in the answer', async () => {
+  test('that is escaped is named in the error', async () => {
     const response = await fetch(`${stack.origin}/v1%2Fchat%2Fcompletions`, { method: 'POST', body: '{}' });
     expect(await response.text()).toContain('%2F');
   });
 
-  test('may have a query, which changes nothing', async () => {
+  test('may have a query, which is ignored', async () => {
     const path = '/v1/chat/completions?stream=true&model=nobody&%00=%ff';
     const headers = { connection: 'close' };
     const answer = await exchange(stack.origin, rawPost(stack.key, { path, body: say('query'), headers }));
@@ -94,7 +94,7 @@ describe('a path', () => {
 });
 
 describe('a connection', () => {
-  test('may carry requests one behind the other: answers come in their order', async () => {
+  test('may carry pipelined requests: answers arrive in order', async () => {
     const answer = await exchange(
       stack.origin,
       rawPost(stack.key, { body: say('one') }) +
@@ -111,7 +111,7 @@ describe('a connection', () => {
     ]);
   });
 
-  test('of HTTP/1.0 gets a stream as it is, without chunks', async () => {
+  test('with HTTP/1.0 gets a stream without chunked encoding', async () => {
     const body = say('old', { stream: true });
     const answer = await exchange(stack.origin, rawPost(stack.key, { version: '1.0', body }));
     const [head = '', text = ''] = answer.split('\r\n\r\n');
@@ -129,7 +129,7 @@ describe('a connection', () => {
 
 describe('a method', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    '%s is refused with the right one',
+    '%s is rejected with the name of the right one',
     async (method) => {
       const response = await fetch(`${stack.origin}/v1/chat/completions`, { method });
       expect(response.status).toBe(405);
@@ -141,7 +141,7 @@ describe('a method', () => {
   test.each<Record<string, string>>([
     { upgrade: 'websocket', connection: 'Upgrade, close', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' },
     { 'openai-beta': 'responses_websockets=2026-02-06', connection: 'close' },
-  ])('GET that wants a websocket gets 426, on which Codex goes on over HTTP: %j', async (headers) => {
+  ])('GET that requests a websocket gets 426, after which Codex continues over HTTP: %j', async (headers) => {
     const lines = Object.entries({ host: 'relay', ...headers }).map(([name, value]) => `${name}: ${value}`);
     const answer = await exchange(
       stack.origin,
@@ -151,7 +151,7 @@ describe('a method', () => {
     expect(answer).toContain('"code":"websocket_not_offered"');
   });
 
-  test('HEAD is answered as GET is, without a body', async () => {
+  test('HEAD is answered like GET, without a body', async () => {
     const head = await fetch(`${stack.origin}/v1/models`, { method: 'HEAD' });
     expect(head.status).toBe(200);
     expect(await head.text()).toBe('');

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** Writes bytes to a port and resolves with all that comes back until the other side closes. */
+/** Writes bytes to a port. Resolves with all bytes received until the other side closes. */
 export function exchange(origin: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
@@ -16,7 +16,7 @@ export interface RawRequest {
   body?: string;
 }
 
-/** A POST as it goes over the wire. */
+/** A POST request in wire format. */
 export function rawPost(key: string, { path, version = '1.1', headers = {}, body = '' }: RawRequest): string {
   const all = {
     host: 'relay.example',

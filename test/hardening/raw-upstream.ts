@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** What happens to a connection after the first bytes of a request came. */
+/** Handles a connection after the first bytes of a request. */
 export type RawScript = (socket: Socket) => void;
 
 export interface RawUpstream {
@@ -11,7 +11,7 @@ export interface RawUpstream {
   stop(): Promise<void>;
 }
 
-/** A server below HTTP: it says what a well-behaved HTTP library would not. */
+/** A raw TCP server, which can send what an HTTP library would not. */
 export async function startRawUpstream(): Promise<RawUpstream> {
   let script: RawScript = says();
   const sockets = new Set<Socket>();
@@ -36,7 +36,7 @@ export async function startRawUpstream(): Promise<RawUpstream> {
   };
 }
 
-/** Says this, then ends the connection in order. */
+/** Sends this, then closes the connection normally. */
 export const says =
   (...pieces: (string | Uint8Array)[]): RawScript =>
   (socket) => {
@@ -70,14 +70,14 @@ export const rawFailures = {
   ),
 } as const satisfies Record<string, RawScript>;
 
-/** How an answer in the chunked form breaks off after its first words. */
+/** Ways in which a chunked answer breaks off after its first words. */
 export const rawBreaks = {
   'breaks its chunks': 'zz\r\n',
   'ends inside a chunk': 'ff\r\ndata: {',
   'ends without the last chunk': '',
 } as const;
 
-/** Says the first words and, once they were read, something that breaks the answer. */
+/** Sends the first words and, once they were read, bytes that break the answer. */
 export const breaksAfterWords =
   (broken: string, wordsRead: Promise<void>): RawScript =>
   (socket) => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Script } from '../support/scripted-upstream.ts';
 import { chunk } from '../support/upstream-frames.ts';
 
-/** Writes until the caller has gone: an answer that would never end by itself. */
+/** Writes until the caller disconnects: an answer that never ends by itself. */
 const forever =
   (piece: string | Uint8Array, everyMs = 0): Script =>
   async (_call, reply) => {
@@ -35,7 +35,7 @@ export const documentWithoutEnd = after(
   forever('x'.repeat(256 * 1024)),
 );
 
-/** The head of an answer, then nothing. */
+/** The headers of an answer, then nothing. */
 export const headThenSilence: Script = async (_call, reply) => {
   reply.head(200, { 'content-type': 'text/event-stream' });
   await reply.hang();
@@ -64,11 +64,11 @@ export const refusalThenSilence: Script = async (_call, reply) => {
   await reply.hang();
 };
 
-/** A refusal whose members are not what they are called. */
+/** A refusal whose members have wrong types. */
 export const strangeRefusal: Script = (_call, reply) =>
   reply.json(400, { error: { message: { a: 1 }, type: 7, param: ['x'], code: 42 } });
 
-/** Frames that each open another choice, or another tool call: small, but all of them have to be remembered. */
+/** Small frames that each open another choice or tool call, all of which the relay must track. */
 const counted =
   (frameAt: (number: number) => object): Script =>
   async (_call, reply) => {

@@ -8,11 +8,11 @@ import { rawPost } from './raw-client.ts';
 import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
 
 /**
- * Clients that read nothing, or next to nothing, in the middle of an answer that no buffer between holds, on both hosts. All
- * of them wait for the same 30 s of real time, at once.
+ * Clients that read nothing, or almost nothing, in the middle of an answer that exceeds all buffers, on both hosts. All of
+ * them wait for the same 30 s of real time, in parallel.
  */
 let upstream: ScriptedUpstream;
-/** Environments of a function, each with one call; and one server process with all of them. */
+/** Environments of a function with one call each, and one server process with all calls. */
 const hosts = { chat: 3, server: 1 };
 type Host = keyof typeof hosts;
 let stacks: Record<Host, WatchedStack>;
@@ -51,11 +51,11 @@ const call = {
 interface Reader {
   socket: Socket;
   id: string;
-  /** All that came, from the first byte on. */
+  /** All received bytes. */
   bytes: Buffer[];
 }
 
-/** A client on a bare socket that has read the head and then stops. */
+/** A client on a raw socket that reads the headers and then stops. */
 async function stalled(stack: WatchedStack, body: object): Promise<Reader> {
   const { hostname, port } = new URL(stack.origin);
   const socket = connect(Number(port), hostname);
@@ -84,7 +84,7 @@ describe.concurrent.each(Object.keys(hosts) as Host[])(
   'a reader of %s that stalls',
   { timeout: 120_000 },
   (host) => {
-    test('in a stream sees no end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
+    test('in a stream gets no normal end: no finish reason, no [DONE], no last chunk; the call is billed', async () => {
       const stack = stacks[host];
       const reader = await stalled(stack, { ...call, stream: true });
       expect(await stack.logged(reader.id)).toMatchObject({
@@ -100,7 +100,7 @@ describe.concurrent.each(Object.keys(hosts) as Host[])(
       expect(sentTo(stack, reader.id).join()).toContain('"why":"stuck"');
     });
 
-    test('one byte a second is cut off the same way', async () => {
+    test('is disconnected the same way at one byte a second', async () => {
       const stack = stacks[host];
       const { hostname, port } = new URL(stack.origin);
       const seen: string[] = [];
@@ -131,7 +131,7 @@ describe.concurrent.each(Object.keys(hosts) as Host[])(
       await closed.promise;
     });
 
-    test('in a stream of OpenAI’s library gets an error, not a short success', async () => {
+    test('in a stream of OpenAI’s library gets an error, not a truncated success', async () => {
       const stack = stacks[host];
       const client = new OpenAI({ baseURL: `${stack.origin}/v1`, apiKey: stack.key, maxRetries: 0 });
       const { data: stream, response } = await client.chat.completions
@@ -148,7 +148,7 @@ describe.concurrent.each(Object.keys(hosts) as Host[])(
 );
 
 test.each(Object.entries(hosts))(
-  'the processes of %s live on, and serve the next calls',
+  'the processes of %s survive, and serve the next calls',
   async (host, count) => {
     const stack = stacks[host as Host];
     const before = stack.processes(host);

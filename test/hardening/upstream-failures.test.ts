@@ -89,7 +89,7 @@ const channel = (id: string, row: Record<string, unknown>): [TableName, Record<s
 
 const taken = new Map<Kind, number>();
 
-/** A model on a channel of its own: a channel that failed is not asked again for a while. */
+/** A model on a separate channel, because a failed channel is in cooldown. */
 function modelOf(kind: Kind): string {
   const number = taken.get(kind) ?? 0;
   taken.set(kind, number + 1);
@@ -102,7 +102,7 @@ const call = (model: string, stream: boolean) => ({
   messages: [{ role: 'user', content: 'Hello' }],
 });
 
-/** One request, and that the process that served it serves the next one too. */
+/** One request. Checks that the same process serves the next one. */
 async function answer(kind: Kind, stream: boolean): Promise<{ status: number; text: string }> {
   const response = await stack.post(call(modelOf(kind), stream));
   const text = await response.text();
@@ -116,7 +116,7 @@ async function expectAlive(): Promise<void> {
   const next = await stack.post(call('healthy', false));
   expect(await next.text()).toContain('Still here.');
   expect(stack.chatProcesses()).toEqual(firstProcess);
-  // A function has 256 MB: where there is no limit but the heap's, a process that took more lives on.
+  // A function has 256 MB; without a limit other than the heap's, a process survives with more.
   for (const pid of firstProcess) expect(peakMegabytes(pid)).toBeLessThan(256);
 }
 
@@ -135,17 +135,17 @@ const beforeContent: [name: string, kind: Kind, script: Script | undefined, endi
   ['answers a web page as 502', 'patient', htmlStatus(502), unavailable],
   ['answers junk', 'patient', junkAlone, unavailable],
   ['answers an error in JSON under 200', 'patient', errorInJson200, unavailable],
-  ['answers an error as first frame', 'patient', errorAsFirstFrame, unavailable],
+  ['answers an error as the first frame', 'patient', errorAsFirstFrame, unavailable],
   ['answers nothing', 'patient', empty200, unavailable],
   ['answers nothing as JSON', 'patient', emptyJson200, unavailable],
   ['answers [DONE] alone', 'patient', doneAlone, unavailable],
   ['answers 204', 'patient', rough.noContent, unavailable],
   ['redirects', 'patient', rough.redirect, unavailable],
   ['says nothing', 'quick', silence, timedOut],
-  ['says nothing after its head', 'quick', rough.headThenSilence, timedOut],
-  ['sends comments alone', 'quick', rough.commentsWithoutEnd, timedOut],
-  ['sends empty deltas alone', 'quick', rough.emptyDeltasWithoutEnd, timedOut],
-  ['sends blanks without end', 'patient', rough.blanksWithoutEnd, unavailable],
+  ['sends nothing after its headers', 'quick', rough.headThenSilence, timedOut],
+  ['sends only comments', 'quick', rough.commentsWithoutEnd, timedOut],
+  ['sends only empty deltas', 'quick', rough.emptyDeltasWithoutEnd, timedOut],
+  ['sends endless blanks', 'patient', rough.blanksWithoutEnd, unavailable],
   ['sends a line without end', 'patient', rough.lineWithoutEnd, unavailable],
   ['sends a JSON document without end', 'patient', rough.documentWithoutEnd, unavailable],
   ['sends a refusal without end', 'patient', rough.refusalWithoutEnd(400), unavailable],
@@ -176,7 +176,7 @@ const beforeContent: [name: string, kind: Kind, script: Script | undefined, endi
   ),
 ];
 
-/** Before its first content a stream is answered as JSON is, so each case goes one way: the ways take turns. */
+/** Before its first content a stream fails like JSON, so each case uses only one of both, in turn. */
 const oneWay = <Case>(cases: Case[], stream: boolean): Case[] =>
   cases.filter((_, at) => (at % 2 === 1) === stream);
 
@@ -213,7 +213,7 @@ const afterContent: [name: string, kind: Kind, script: Script, code: string][] =
   ['falls silent', 'quick', textThenSilence('one two'), 'upstream_timeout'],
   ['never ends', 'quick', rough.wordsWithoutEnd, 'upstream_timeout'],
   ['sends a line without end', 'patient', rough.lineWithoutEndAfterWords, 'upstream_unavailable'],
-  ['sends more than the relay takes', 'patient', rough.framesWithoutEnd, 'upstream_unavailable'],
+  ['sends more than the relay accepts', 'patient', rough.framesWithoutEnd, 'upstream_unavailable'],
   ['sends choices without end', 'patient', rough.choicesWithoutEnd, 'upstream_unavailable'],
   ['sends tool calls without end', 'patient', rough.toolCallsWithoutEnd, 'upstream_unavailable'],
 ];
@@ -230,7 +230,7 @@ describe('after its first content an upstream that', () => {
   );
 
   test.each(afterContent)(
-    '%s gives its true status to a call without stream',
+    '%s passes its real status to a call without a stream',
     async (_name, kind, script, code) => {
       upstream.script(script);
       const { status, text } = await answer(kind, false);
@@ -243,7 +243,7 @@ describe('after its first content an upstream that', () => {
     const wordsRead = Promise.withResolvers<void>();
     upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'one two' }));
-      // A reset discards what the other side has not read yet.
+      // A reset discards data that the other side has not read yet.
       await wordsRead.promise;
       reply.reset();
     });
@@ -262,7 +262,7 @@ describe('after its first content an upstream that', () => {
   );
 });
 
-/** Reads a streamed answer to its end and says when its first words came. */
+/** Reads a streamed answer to its end, and calls back at its first words. */
 async function readStream(kind: Kind, onWords: () => void): Promise<string> {
   const response = await stack.post(call(modelOf(kind), true));
   expect(response.status).toBe(200);
@@ -275,7 +275,7 @@ async function readStream(kind: Kind, onWords: () => void): Promise<string> {
   return text;
 }
 
-/** The code of the error that ends the stream: the words came first, the error chunk is the last and has no choices. */
+/** The code of the error that ends the stream: the words arrive first; the error chunk is last and has no choices. */
 function brokenStreamOf(text: string): unknown {
   const frames = framesOf(text);
   const last = frames.pop();

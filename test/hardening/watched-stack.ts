@@ -6,38 +6,38 @@ import { physicalNameOf, type TableName } from '../../shared/tables/table-names.
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
 import { type CountedStore, startCountedStore, startStore, type Store } from './counted-store.ts';
 
-/** Of one call: a store that is late is there again after the first ones. */
+/** Attempts of one call: a late store recovers after the first ones. */
 const repeatsMax = 5;
 
 export interface WatchedStackOptions {
-  /** Rows that are there before the first request: the functions keep a configuration for some seconds. */
+  /** Rows that exist before the first request, because functions cache the configuration for some seconds. */
   rows: [TableName, Record<string, unknown>][];
-  /** 1: a second process can only come after the death of the first. */
+  /** With 1, a second process starts only after the first one died. */
   environmentsMax: number;
-  /** What `env:NAME` finds. */
+  /** Values of `env:NAME` references. */
   functionEnvironment?: Record<string, string>;
 }
 
-/** The synthesized stack, run in this process, with all that it writes kept. */
+/** Runs the synthesized stack in this process, and records its output. */
 export interface WatchedStack<Kind extends Store = Store> {
   /** `http://127.0.0.1:port`, without `/v1`. */
   origin: string;
   /** The demo key. */
   key: string;
-  /** Every line that the functions and their host wrote so far. */
+  /** All lines of the functions and their host so far. */
   lines: string[];
   store: Kind;
-  /** The variables that a function is given, by its name. */
+  /** The environment of a function, by its name. */
   environments: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  /** Process ids of the chat function's environments, in the order of their start, dead ones included. */
+  /** Process ids of the chat function's environments in order of start, including dead ones. */
   chatProcesses(): number[];
   /** The same of any function. */
   processes(name: string): number[];
-  /** Without notice to them, as `kill -9` does. */
+  /** Kills processes without notice, like `kill -9`. */
   killChatProcesses(): void;
-  /** The log line of a request; waits for it. */
+  /** Waits for the log line of a request. */
   logged(requestId: string): Promise<RequestLog>;
-  /** Runs what is scheduled, now. */
+  /** Runs the scheduled functions now. */
   runSchedules(): Promise<void>;
   post(body: object | string | Uint8Array<ArrayBuffer>, init?: PostOptions): Promise<Response>;
   /**
@@ -60,7 +60,7 @@ export type CountedStack = WatchedStack<CountedStore>;
 export const startWatchedStack = (options: WatchedStackOptions): Promise<WatchedStack> =>
   startStackOn(startStore, options);
 
-/** All that the stack asks of its store is kept, too. The proxy for that takes as long as the store itself. */
+/** Also records all store requests. The proxy for that takes as much time as the store itself. */
 export const startCountedStack = (options: WatchedStackOptions): Promise<CountedStack> =>
   startStackOn(startCountedStore, options);
 
@@ -127,7 +127,7 @@ async function startStackOn<Kind extends Store>(
         try {
           process.kill(pid, 'SIGKILL');
         } catch {
-          // It had ended by itself.
+          // The process had exited by itself.
         }
     },
     processes,

@@ -7,7 +7,7 @@ import { firstWord, provoked, worstUpstream } from '../support/worst-upstream.ts
 import { rawPost } from './raw-client.ts';
 import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
 
-/** One tenant that does its worst beside one that only calls, on the running stack. Counts calls, never time. */
+/** A hostile tenant next to an ordinary one, on the running stack. Counts calls, never time. */
 const callsAtOnce = 2;
 const environmentsMax = 8;
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
       ...rowsOfAccount('hostile', 100_000),
       ['keys', { hash: keyHash('hostile-second'), account: 'hostile' }],
       ...rowsOfAccount('hostile-twin', 100_000),
-      // Of an account at its limit, refusals are remembered for a second.
+      // Refusals of an account at its limit are cached for a second.
       ...rowsOfAccount('hostile-reader', 100_000),
       ...rowsOfAccount('honest', 1000),
     ],
@@ -59,7 +59,7 @@ async function post(key: string, body: object | string, more: Record<string, str
   return { status: answer.status, text: await answer.text(), attempts };
 }
 
-/** Calls of the honest tenant, one after the other. Each is whole, and asked the only channel once. */
+/** Sequential calls of the honest tenant. Each is complete, and called the only channel once. */
 async function honestCalls(count = 2): Promise<void> {
   for (let at = 0; at < count; at += 1) {
     const { status, text, attempts } = await post('honest', ask(`hello ${at}`, { stream: at % 2 === 0 }));
@@ -71,7 +71,7 @@ async function honestCalls(count = 2): Promise<void> {
 const codeOf = ({ status, text }: Outcome): string =>
   status === 200 ? '200' : String((JSON.parse(text) as { error: { code: unknown } }).error.code);
 
-/** The text that is known against candidates, and how large it is. */
+/** The stored health of candidates, and its size. */
 async function health(): Promise<string> {
   const { Item = {} } = await stack.store.documents.send(
     new GetCommand({ TableName: 'relay-runtime', Key: { id: 'health' }, ConsistentRead: true }),
@@ -79,11 +79,11 @@ async function health(): Promise<string> {
   return JSON.stringify(Item);
 }
 
-/** Bad content, by what it makes the upstream do. Those that hang or never end have tests of their own. */
+/** Bad content, by its effect on the upstream. Hanging and endless answers have their own tests. */
 const words = Object.keys(provoked).filter((word) => !['hang', 'long', 'minute'].includes(word));
 
-describe('content of one account that the upstream cannot take', () => {
-  it.each(words)('is its own affair: %s', async (word) => {
+describe('content of one account that makes the upstream fail', () => {
+  it.each(words)('affects only that account: %s', async (word) => {
     for (const key of ['hostile', 'hostile-second', 'hostile'])
       await post(key, ask(word, { stream: true, max_tokens: 1_000_000 }));
     upstream.forget();
@@ -91,7 +91,7 @@ describe('content of one account that the upstream cannot take', () => {
     expect(upstream.requests.map(firstWord)).toEqual(['hello', 'hello']);
   });
 
-  it('and of a second account of the same caller puts the channel last, which still serves', async () => {
+  it('and of a second account of the same caller puts the channel last, but it is still used', async () => {
     for (const word of ['crash', 'close', 'empty', 'inside', 'overloaded', 'minute'])
       for (const key of ['hostile', 'hostile-twin']) {
         await post(key, ask(word));
@@ -106,8 +106,8 @@ const holdsPlaces = async (account: string, count: number): Promise<void> => {
   await until(async () => (await money.account(account)).open === count);
 };
 
-describe('what one caller can hold', () => {
-  it('is its calls at once, by whichever of its keys: 120 streams that hang', async () => {
+describe('the capacity that one caller can occupy', () => {
+  it('is limited to its parallel calls, whichever of its keys it uses: 120 hanging streams', async () => {
     const leave = new AbortController();
     const over = Promise.withResolvers<void>();
     const usual = worstUpstream();
@@ -136,7 +136,7 @@ describe('what one caller can hold', () => {
     for (const account of ['hostile', 'hostile-twin']) await holdsPlaces(account, 0);
   });
 
-  it('is no more by readers that take nothing of long answers: they count until these are handed over', async () => {
+  it('is the same with clients that read nothing of long answers: a call counts until its answer is delivered', async () => {
     const sockets: Socket[] = [];
     onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
     const { hostname, port } = new URL(stack.origin);
@@ -152,7 +152,7 @@ describe('what one caller can hold', () => {
     const wave = (): Promise<string[]> =>
       Promise.all(Array.from({ length: callsAtOnce }, () => stalls('hostile-reader')));
     expect(await wave()).toEqual(['200', '200']);
-    // The upstream has said all of it, and still:
+    // The upstream has sent all of it, and still:
     await Promise.all(upstream.requests.map(({ closed }) => closed));
     for (let at = 0; at < environmentsMax; at += 1) expect(await wave()).toEqual(['429', '429']);
     await honestCalls();
@@ -160,7 +160,7 @@ describe('what one caller can hold', () => {
   });
 });
 
-describe('requests that are refused', () => {
+describe('rejected requests', () => {
   const refusals: [string, object | string, string][] = [
     ['an absurd number of choices', ask('hello', { n: 1_000_000 }), 'invalid_value'],
     [
@@ -185,7 +185,7 @@ describe('requests that are refused', () => {
       '',
     ],
   ];
-  it.each(refusals)('are refused by name before anything is asked: %s', async (_what, body, code) => {
+  it.each(refusals)('are rejected by name before any upstream request: %s', async (_what, body, code) => {
     const outcomes = await Promise.all(Array.from({ length: 12 }, () => post('hostile', body)));
     for (const one of outcomes) {
       expect(one.status).toBeGreaterThanOrEqual(400);
@@ -195,14 +195,14 @@ describe('requests that are refused', () => {
     await honestCalls();
   });
 
-  it('by 300 unknown keys leave the known one in place', async () => {
+  it('with 300 unknown keys do not evict the known one', async () => {
     const flood = Array.from({ length: 300 }, (_, at) => post(`unknown-${at}`, ask('hello')));
     await honestCalls();
     expect(new Set((await Promise.all(flood)).map(codeOf))).toEqual(new Set(['invalid_api_key']));
     await honestCalls();
   });
 
-  it('or answered by 60 idempotency keys, and by bodies on other paths, leave the honest one alone', async () => {
+  it('or answered ones, with 60 idempotency keys and bodies on other paths, do not affect the honest tenant', async () => {
     const claims = Array.from({ length: 60 }, (_, at) =>
       post('hostile', ask('crash'), { 'idempotency-key': `${at}-${'k'.repeat(200)}` }),
     );

@@ -1,4 +1,4 @@
-/** What happens to the relay and its customers before a task of docs/daily-tasks.md, and what has to be so after it. */
+/** Events of the relay and its customers before a task of docs/daily-tasks.md, and the required state after it. */
 import { findBin } from '../../../shared/billing/time-sketch.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
@@ -48,7 +48,7 @@ export const happenings: Readonly<Record<string, Happening>> = {
   },
 
   'Refund one call': async (relay) => {
-    // Both channels have failed just now.
+    // Both channels have just failed.
     await relay.answered('globex');
     const { id } = await relay.call('globex');
     Object.assign(relay.named, { ID: id, TYPO: `${id.slice(0, -1)}${id.endsWith('z') ? 'y' : 'z'}` });
@@ -117,14 +117,14 @@ export const outcomes: Readonly<Record<string, Happening>> = {
   'Hide a model from a customer': async (relay) =>
     expect((await relay.call('moved', 'gpt-4o')).status).toBe(403),
   'Announce a notice': async (relay) => relay.announced('Maintenance tomorrow from 05:00 to 06:00 UTC'),
-  // Functions keep keys for half a minute: what they will find is asked for instead.
+  // Functions cache keys for half a minute, so the key's state is checked instead.
   'A leaked key': async (relay) => refused(relay, 'acme', 'disabled'),
   'Move a key to another account': async (relay) =>
     expect((await relay.check('moved')).screen).toContain('of account acme'),
   'Close an account': async (relay) => refused(relay, 'initech', 'disabled'),
 };
 
-/** What walks need beside that. */
+/** Additional events for walks. */
 export const beforeWalks: Readonly<Record<string, Happening>> = {
   'A vendor is down': async (relay) => {
     await anHour(relay);
@@ -157,7 +157,7 @@ export const afterWalks: Readonly<Record<string, Happening>> = {
   'Why did this call fail?': async (relay) => rested(relay),
 };
 
-/** Waits until a channel that has failed is called again. */
+/** Waits until a failed channel is called again. */
 const rested = (relay: DailyRelay): Promise<void> => relay.answered('globex', 'gpt-4o-mini');
 
 /** Sums of an hour's calls, so that plots have something to draw. */
@@ -192,7 +192,7 @@ async function refused(relay: DailyRelay, account: string, why: string): Promise
   expect(await relay.check(account)).toMatchObject({ code: 1, screen: expect.stringContaining(why) });
 }
 
-/** Waits until the sums have all that an account has called. A call is closed after its answer has ended. */
+/** Waits until the sums contain all calls of an account. A call is closed after its answer has ended. */
 async function summed(relay: DailyRelay, account: string): Promise<void> {
   const closed = async (): Promise<void> => {
     const shown = JSON.parse(await relay.quietly(`customer show ${account} --json`)) as { open: number };
@@ -202,7 +202,7 @@ async function summed(relay: DailyRelay, account: string): Promise<void> {
   await relay.quietly(`statement ${account} --month $MONTH --json`);
 }
 
-/** Waits until the log has a request of a customer. */
+/** Waits until the log contains a request of a customer. */
 const logged = (relay: DailyRelay, which: string, account = 'globex') =>
   vi.waitFor(async () => {
     const found = await relay.quietly(`request list --account ${account} --since 5m ${which} --json`);

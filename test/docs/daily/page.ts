@@ -1,32 +1,32 @@
 /**
- * Reads docs/daily-tasks.md: its tasks, the commands of each and what is seen after them, and walks: sentences that a person
- * reads and a browser carries out. Throws for any other sentence.
+ * Reads docs/daily-tasks.md: its tasks, their commands with the expected output, and walks: sentences that a person reads
+ * and a browser carries out. Throws at any other sentence.
  */
 import { readPage } from '../pages.ts';
 
 export interface Task {
   heading: string;
   steps: Step[];
-  /** In the console, and where it leads to. */
+  /** Path in the console, and the resulting path. */
   walk: WalkStep[];
 }
 
 export interface Step {
   /** Lines as a shell gets them, in order. */
   commands: string[];
-  /** Lines that are seen in this order, `...` for any text; what they say may be part of a line. */
+  /** Expected parts of output lines, in this order; `...` matches any text. */
   seen: string[];
-  /** Of the last command; those before it have 0. */
+  /** Exit code of the last command; earlier ones have 0. */
   code: number;
 }
 
 export interface WalkStep {
-  /** As the page has it. */
+  /** The sentence on the page. */
   sentence: string;
   action: Action;
-  /** What the page then says, `...` for any text, in this order. */
+  /** Expected texts on the page afterwards, in this order; `...` matches any text. */
   says: string[];
-  /** A picture of the page as it is then, named from `docs`. */
+  /** The picture of the resulting page, relative to `docs`. */
   image?: string;
 }
 
@@ -96,7 +96,7 @@ function stepIn(line: string, number: number): WalkStep {
   return { sentence, action, says: [...said.matchAll(/`([^`]+)`/g)].map(([, text]) => String(text)) };
 }
 
-/** What matches the lines of a step: blanks are as wide as they are, `...` is any text. */
+/** A pattern for the lines of a step, with flexible spaces and `...` for any text. */
 export function patternOf(seen: string[]): RegExp {
   const escaped = seen.map((line) =>
     line

@@ -26,7 +26,7 @@ import { KeptOutput } from '../../support/kept-output.ts';
 
 export interface Done {
   code: number;
-  /** What a person at a terminal sees: standard output and standard error as they come. */
+  /** The terminal's text: standard output and standard error, interleaved. */
   screen: string;
 }
 
@@ -36,7 +36,7 @@ const vendorKeys = {
   RELAY_ENV_SECRETS: 'VENDOR_KEY*',
 };
 const usage = { prompt_tokens: 1000, completion_tokens: 1000, total_tokens: 2000 };
-/** 1,000 tokens in, 1,000 out. */
+/** 1,000 input tokens, 1,000 output tokens. */
 export const answers: Script = frames(
   chunk({ role: 'assistant', content: 'ready' }),
   chunk({}, 'stop'),
@@ -45,12 +45,12 @@ export const answers: Script = frames(
 
 export class DailyRelay {
   readonly folder = mkdtempSync(path.join(tmpdir(), 'relay-daily-'));
-  /** What the page's `$NAME` stands for in this run. */
+  /** Values of the page's `$NAME` in this run. */
   readonly named: Record<string, string> = {
     MONTH: new Date().toISOString().slice(0, 7),
     MONDAY: nextMonday(),
   };
-  /** What pages of the console expected no error of. */
+  /** Unexpected errors of console pages. */
   readonly faults: unknown[] = [];
   readonly main: ScriptedUpstream;
   readonly reserve: ScriptedUpstream;
@@ -120,12 +120,12 @@ export class DailyRelay {
     return this.#stack.origin;
   }
 
-  /** What no page may show. */
+  /** Secrets that no page may show. */
   get secrets(): string[] {
     return Object.values(vendorKeys);
   }
 
-  /** Opens the console as `relay-ops console` does. Returns the address that works once. */
+  /** Opens the console as `relay-ops console` does. Returns its one-time address. */
   async console(): Promise<string> {
     const target = { stack: 'relay', endpoint: this.#stack.dynamodbEndpoint, local: true };
     const { ports } = await openSession(target, this.#environment());
@@ -139,7 +139,7 @@ export class DailyRelay {
     return { ...vendorKeys, AWS_ENDPOINT_URL_DYNAMODB: this.#stack.dynamodbEndpoint };
   }
 
-  /** Writes a file that commands name. */
+  /** Writes a file for commands. */
   write(name: string, text: string): void {
     writeFileSync(path.join(this.folder, name), text);
   }
@@ -149,13 +149,13 @@ export class DailyRelay {
     await put(this.#client, table, rows);
   }
 
-  /** A row as it is now. */
+  /** The current row. */
   async row(table: string, id: string | number): Promise<Record<string, unknown> | undefined> {
     const reading = new GetCommand({ TableName: `relay-${table}`, Key: { id } });
     return (await DynamoDBDocumentClient.from(this.#client).send(reading)).Item;
   }
 
-  /** A call of a customer, to its end. */
+  /** A complete call of a customer. */
   async call(account: string, model = 'gpt-4o', content = 'Hello!'): Promise<{ id: string; status: number }> {
     const response = await fetch(`${this.#stack.origin}/v1/chat/completions`, {
       method: 'POST',
@@ -171,7 +171,7 @@ export class DailyRelay {
     return { id: response.headers.get('x-request-id') ?? '', status: response.status };
   }
 
-  /** Waits until a customer's call is answered: rows take some seconds to be served. */
+  /** Waits until a customer's call is answered, because new rows take some seconds. */
   async answered(account: string, model?: string): Promise<void> {
     const ask = async () => {
       const { status } = await this.call(account, model);
@@ -180,7 +180,7 @@ export class DailyRelay {
     await vi.waitFor(ask, { timeout: 20_000, interval: 200 });
   }
 
-  /** Waits until customers see a text with their account. */
+  /** Waits until customers see a text on their account page. */
   async announced(text: string): Promise<void> {
     const headers = { authorization: `Bearer ${this.named['globexKey']}` };
     const look = async () => {
@@ -190,21 +190,21 @@ export class DailyRelay {
     await vi.waitFor(look, { timeout: 20_000, interval: 500 });
   }
 
-  /** A command that is no step of a task: what it prints on standard output. */
+  /** Runs a command that is not a step of a task. Returns its standard output. */
   async quietly(words: string): Promise<string> {
     const { code, output, errors } = await runOps(this.#wordsOf(words), this.#environment());
     if (code !== 0) throw new Error(`${words} ended with ${code}: ${errors}`);
     return output;
   }
 
-  /** What the relay makes of a customer's key. */
+  /** The relay's verdict on a customer's key. */
   async check(account: string): Promise<Done> {
     const key = this.named[`${account}Key`];
     const { code, output, errors } = await runOps(['key', 'check'], this.#environment(), key);
     return { code, screen: output + errors };
   }
 
-  /** Runs a line of the page before a person who answers each question with yes. */
+  /** Runs a line of the page, and answers each question with yes. */
   async shell(line: string): Promise<Done> {
     const words = /^npx --no relay-ops (.*)$/.exec(line)?.[1];
     if (words === undefined) throw new Error(`not a command of the tool: ${line}`);
@@ -223,7 +223,7 @@ export class DailyRelay {
     return { code, screen: stripVTControlCharacters(screen.text) };
   }
 
-  /** As a shell splits a line: quotes, names in place of which there is a value, files of this folder. */
+  /** Splits a line like a shell: quotes, variables, files of this folder. */
   #wordsOf(line: string): string[] {
     const parts = line.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? [];
     return parts
@@ -237,7 +237,7 @@ export class DailyRelay {
   }
 }
 
-/** Never today: it is Monday there some hours earlier. As the page writes a time. */
+/** Never today, because Monday starts some hours earlier there. In the page's time format. */
 function nextMonday(): string {
   const now = new Date();
   const days = ((8 - now.getUTCDay()) % 7) + 7;

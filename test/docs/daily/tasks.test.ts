@@ -1,4 +1,4 @@
-/** The tasks of docs/daily-tasks.md, as they are, in their order, on the running stack. */
+/** Runs the tasks of docs/daily-tasks.md unchanged and in order, on the running stack. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { happenings, outcomes } from './happenings.ts';
 import { patternOf, readTasks } from './page.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => relay?.stop());
 
-it('every task for which something happens is on the page', () => {
+it('every task with a prepared event is on the page', () => {
   const headings = tasks.map(({ heading }) => heading);
   expect(headings).toEqual(expect.arrayContaining(Object.keys({ ...happenings, ...outcomes })));
 });
@@ -22,7 +22,7 @@ it('every task has commands, and a walk through the console', () => {
   expect(lacking.map(({ heading }) => heading)).toEqual([]);
 });
 
-// Each begins with what the one before it left.
+// Each task starts from the state that the previous one left.
 describe('an operator does', () => {
   it.each(tasks)('$heading', async ({ heading, steps }) => {
     await happenings[heading]?.(relay);

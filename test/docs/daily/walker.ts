@@ -1,4 +1,4 @@
-/** Goes the walks of docs/daily-tasks.md in a real browser, before the console of the running stack. */
+/** Carries out the walks of docs/daily-tasks.md in a real browser, with the console of the running stack. */
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -8,7 +8,7 @@ import { root } from '../pages.ts';
 import { patternOf, type Action, type WalkStep } from './page.ts';
 import { filledIn, type DailyRelay } from './relay.ts';
 
-/** `DOCS_IMAGES=write` makes the pictures anew. */
+/** `DOCS_IMAGES=write` updates the pictures. */
 export const makesImages = process.env['DOCS_IMAGES'] === 'write';
 
 const viewport = { width: 1280, height: 860 };
@@ -49,7 +49,7 @@ export class Walker {
   async take({ action, says, image, sentence }: WalkStep): Promise<void> {
     await this.#act(action);
     const wanted = patternOf(says.map((text) => filledIn(text, this.#relay.named)));
-    // A page of the console that waits for work loads itself again.
+    // A console page that waits for work reloads itself.
     let isNew = true;
     const look = async (): Promise<void> => {
       if (action.kind === 'address' && !isNew) await this.#act(action);
@@ -92,7 +92,7 @@ export class Walker {
       .click();
   }
 
-  /** All that can be read on the page, what stands in its fields too. */
+  /** All readable text on the page, including its fields. */
   async #shown(): Promise<string> {
     const typed = await this.#page
       .locator('input:not([type=password]), textarea')
@@ -100,7 +100,7 @@ export class Walker {
     return [await this.#page.locator('body').innerText(), ...typed].join('\n');
   }
 
-  /** No picture of a key, whoever has it. */
+  /** Takes a picture, but never of a key. */
   async #picture(image: string, shown: string): Promise<void> {
     if (/sk-[\w-]{40}/.test(shown)) throw new Error(`${image} would show a key`);
     if (!makesImages) return;

@@ -1,4 +1,4 @@
-/** The walks of docs/daily-tasks.md through the console, as they are, in their order, on the running stack. */
+/** Runs the walks of docs/daily-tasks.md through the console unchanged and in order, on the running stack. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { happenings, beforeWalks, afterWalks } from './happenings.ts';
 import { readTasks } from './page.ts';
@@ -8,7 +8,7 @@ import { makesImages, Walker } from './walker.ts';
 let relay: DailyRelay;
 let walker: Walker;
 beforeAll(async () => {
-  // Pictures show the address that everybody has.
+  // Pictures show the default address.
   relay = await DailyRelay.start(makesImages ? 8787 : 0);
   walker = await Walker.start(relay);
 });
@@ -17,15 +17,15 @@ afterAll(async () => {
   await relay?.stop();
 });
 
-// Each begins with what the one before it left.
-describe('an operator walks', () => {
+// Each walk starts from the state that the previous one left.
+describe('an operator uses the console', () => {
   it.each(readTasks())('$heading', async ({ heading, walk }) => {
     await happenings[heading]?.(relay);
     await beforeWalks[heading]?.(relay);
     for (const step of walk) await walker.take(step);
     await afterWalks[heading]?.(relay);
     expect(relay.faults).toEqual([]);
-    // Answers to forms that were refused, and to plans that failed.
+    // Answers to rejected forms and failed plans.
     expect(walker.complaints.filter((each) => !/status of 4\d\d/.test(each))).toEqual([]);
   });
 });
