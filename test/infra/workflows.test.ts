@@ -53,6 +53,16 @@ describe.each(names)('the workflow %s', (name) => {
       expect(runsOf(job)[0]).toContain('infra/build/changelog.mjs notes "$GITHUB_REF_NAME"');
   });
 
+  it('restores no cache, unless it is ci, because another run may have filled it', () => {
+    if (name === 'ci') return;
+    const steps = Object.values(jobs).flatMap((job) => job.steps);
+    for (const { uses, with: inputs } of steps)
+      if (uses?.startsWith('actions/setup-node@')) {
+        expect(inputs).toMatchObject({ 'package-manager-cache': false });
+        expect(inputs).not.toHaveProperty('cache');
+      }
+  });
+
   it('has a time limit', () => {
     const endless = Object.values(jobs).filter((job) => !((job['timeout-minutes'] ?? 0) > 0));
     expect(endless).toEqual([]);
