@@ -4,6 +4,7 @@ import { readOptions } from '../../infra/local/host/local-options.ts';
 import { startStack } from '../../infra/local/start-stack.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import type { RequestLog } from '../../shared/relay/ports/telemetry.ts';
+import { compileCache } from '../support/compile-cache.ts';
 import { type CountedStore, startCountedStore, startStore, type Store } from './counted-store.ts';
 
 /** Attempts of one call: a late store recovers after the first ones. */
@@ -91,6 +92,7 @@ async function startStackOn<Kind extends Store>(
       },
       ...readOptions({
         RELAY_ENV_SECRETS: '*',
+        ...compileCache,
         ...options.functionEnvironment,
         PORT: '0',
         DYNAMODB_ENDPOINT: store.endpoint,

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { runProgram } from '../../infra/ops/cli/program.ts';
+import { compileCache } from '../support/compile-cache.ts';
 import { KeptOutput } from '../support/kept-output.ts';
 
 export interface OpsRun {
@@ -76,6 +77,7 @@ export async function runOpsProcess(words: Words, environment: Variables = {}, i
       AWS_EC2_METADATA_DISABLED: 'true',
       AWS_CONFIG_FILE: '/nonexistent',
       AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
+      ...compileCache,
       ...named,
       ...environment,
     },
