@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const bootstrap = path.resolve(import.meta.dirname, '../../infra/bootstrap');
 let root: string;
+/** A repository whose packages are installed; an installation takes half a second. */
+let installed: string;
 
 const file = (...names: string[]): string => path.join(root, ...names);
 const write = (name: string, content: string): void => {
@@ -20,7 +22,7 @@ const steps = (): string[] => readFileSync(file('steps'), 'utf8').trim().split('
 const note = (step: string) => `import fs from 'node:fs';\nfs.appendFileSync('steps', '${step}\\n');\n`;
 
 /** A repository without packages: its build and its synthesis only record that they ran. */
-beforeEach(() => {
+function writeRepository(): void {
   root = mkdtempSync(path.join(tmpdir(), 'relay-bootstrap-'));
   cpSync(bootstrap, file('infra/bootstrap'), { recursive: true });
   write('package.json', '{"name":"small","version":"1.0.0","type":"module"}');
@@ -47,8 +49,18 @@ console.log('from the app');
     `${note('command')}console.log('from the command', process.argv[2]);\nprocess.exitCode = Number(process.argv[3] ?? 0);\n`,
   );
   write('functions/chat.ts', '');
+}
+beforeAll(async () => {
+  writeRepository();
+  await run('infra/local/main.ts');
+  write('steps', '');
+  installed = root;
 });
+beforeEach(writeRepository);
 afterEach(() => rmSync(root, { recursive: true }));
+afterAll(() => rmSync(installed, { recursive: true }));
+
+const useInstalled = (): void => cpSync(installed, root, { recursive: true });
 
 const run = async (...command: string[]) => {
   const child = spawn(process.execPath, ['infra/bootstrap/bootstrap.mjs', ...command], {
@@ -85,6 +97,7 @@ describe('bootstrap', () => {
   });
 
   it('rebuilds if an input changed, or if another template replaced this one', async () => {
+    useInstalled();
     await run('--built', 'infra/local/main.ts');
     write('functions/chat.ts', 'changed');
     await run('--built', 'infra/local/main.ts');
@@ -96,6 +109,7 @@ describe('bootstrap', () => {
   });
 
   it('installs again when the lock file changed', async () => {
+    useInstalled();
     await run('--built', 'infra/local/main.ts');
     const lock = readFileSync(file('package-lock.json'), 'utf8');
     write('package-lock.json', `${lock}\n`);
@@ -142,11 +156,13 @@ describe('bootstrap', () => {
   });
 
   it('leaves stdout to the app, and does not synthesize twice for it', async () => {
+    useInstalled();
     expect(await run('infra/stack/app.ts')).toMatchObject({ stdout: 'from the app\n', code: 0 });
     expect(steps()).toEqual(['build', 'synthesis']);
   });
 
   it('shows the output of a failed build, and does not run the command', async () => {
+    useInstalled();
     write('infra/build/build-functions.ts', "console.error('line 3: wrong');\nprocess.exit(1);\n");
     const { stdout, stderr, code } = await run('--built', 'infra/local/main.ts');
     expect(stderr).toContain('line 3: wrong\nthe build failed (exit 1).');
@@ -154,6 +170,7 @@ describe('bootstrap', () => {
   });
 
   it('ends a step and all its processes at Ctrl-C, and resumes there the next time', async () => {
+    useInstalled();
     write(
       'infra/build/build-functions.ts',
       `${note('build')}import { spawn } from 'node:child_process';
@@ -185,11 +202,13 @@ setInterval(() => {}, 1000);
   });
 
   it('does not build for a command that needs no build', async () => {
+    useInstalled();
     expect(await run('infra/local/main.ts', 'hello')).toMatchObject({ stdout: 'from the command hello\n' });
     expect(steps()).toEqual(['command']);
   });
 
   it('builds once if two commands start at the same time', async () => {
+    useInstalled();
     await Promise.all([run('--built', 'infra/local/main.ts'), run('--built', 'infra/local/main.ts')]);
     expect(steps().toSorted()).toEqual(['build', 'command', 'command', 'synthesis']);
   });
