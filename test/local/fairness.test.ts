@@ -6,8 +6,9 @@ import { writesUpTo } from './metered-upstream.ts';
 import { keyOf, rowsOfAccount } from './money-reader.ts';
 
 /** A greedy tenant next to one that calls occasionally, on the running stack. */
-const perMinute = 60;
-const callsAtOnce = 8;
+const perMinute = 30;
+const accountPerMinute = 10;
+const callsAtOnce = 4;
 
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
@@ -15,14 +16,17 @@ let stack: WatchedStack;
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
   stack = await startWatchedStack({
-    environmentsMax: 12,
+    environmentsMax: 8,
     rows: [
       ['channels', { id: 'narrow', endpoint: upstream.endpoint, state: true, models: ['narrow'] }],
       ['channels', { id: 'free', endpoint: upstream.endpoint, state: true, models: ['free'] }],
       ['charges', { id: 10, type: 'token-billing', models: ['narrow'], input: 0.1, output: 0.2 }],
       ['charges', { id: 11, type: 'non-billing', models: ['free'] }],
       // Two minutes of a greedy tenant plus all calls of an honest one stay below the upstream's limit per minute.
-      ['settings', { name: 'limits', value: { account_rpm: 20, account_concurrency: callsAtOnce } }],
+      [
+        'settings',
+        { name: 'limits', value: { account_rpm: accountPerMinute, account_concurrency: callsAtOnce } },
+      ],
       ...rowsOfAccount('greedy', 1000),
       ...rowsOfAccount('honest', 1000),
       ...rowsOfAccount('other', 1000),
@@ -84,11 +88,11 @@ describe('beside a tenant that opens as many streams of a free model as it can',
     });
     const refused: Outcome[] = [];
     const running = Promise.withResolvers<void>();
-    const calls = Array.from({ length: 40 }, async () => {
+    const calls = Array.from({ length: 20 }, async () => {
       let one = await outcome(post('poor', 'free', true));
       // An environment that starts among so many may not reach its store in time; SDKs retry that.
       while (one.status === 503) one = await outcome(post('poor', 'free', true));
-      if (one.status !== 200 && refused.push(one) === 40 - callsAtOnce) running.resolve();
+      if (one.status !== 200 && refused.push(one) === 20 - callsAtOnce) running.resolve();
       return one;
     });
     await running.promise;
@@ -108,7 +112,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
   it('another one is also answered if it has no balance', async () => {
     upstream.forget();
     const [poor, honest] = await Promise.all([
-      together(40, () => post('poorer', 'narrow', true)),
+      together(20, () => post('poorer', 'narrow', true)),
       together(3, () => post('honest', 'narrow', true)),
     ]);
     expect([served(poor), served(honest), upstream.requests.length]).toEqual([0, 3, 3]);
@@ -116,27 +120,27 @@ describe('beside a tenant that opens as many streams of a free model as it can',
   });
 });
 
-describe('beside a greedy tenant, on an upstream that takes 60 calls a minute', () => {
+describe('beside a greedy tenant, on an upstream that takes 30 calls a minute', () => {
   it('every call of an honest one is answered, thanks to the default limit of accounts', async () => {
     upstream.script(limitedTo(perMinute));
     const [greedy, honest] = await Promise.all([
-      together(70, () => post('greedy', 'narrow')),
+      together(35, () => post('greedy', 'narrow')),
       // Six of its calls were counted above, if still in the same minute.
       together(4, () => post('honest', 'narrow')),
-      together(6, () => post('other', 'narrow')),
+      together(3, () => post('other', 'narrow')),
     ]);
     expect(served(honest)).toBe(4);
     expect(served(greedy)).toBeGreaterThan(0);
-    expect(served(greedy)).toBeLessThanOrEqual(40);
+    expect(served(greedy)).toBeLessThanOrEqual(2 * accountPerMinute);
     for (const { status, message } of greedy)
-      if (status !== 200) expect(message).toMatch(/^This account is limited to (20|8) requests/);
+      if (status !== 200) expect(message).toMatch(/^This account is limited to (10|4) requests/);
     expect(served(await together(3, () => post('other', 'narrow')))).toBe(3);
   });
 
   it('an honest one is also rejected if the greedy one’s row allows more', async () => {
     upstream.script(limitedTo(perMinute));
-    const unlimited = await together(70, () => post('unlimited', 'narrow'));
-    expect(served(unlimited)).toBeGreaterThan(40);
+    const unlimited = await together(35, () => post('unlimited', 'narrow'));
+    expect(served(unlimited)).toBeGreaterThan(2 * accountPerMinute);
     expect(await outcome(post('other', 'narrow'))).toMatchObject({ status: 429 });
   });
 });

@@ -242,7 +242,7 @@ describe('a sharded account whose sum falls below zero', () => {
 });
 
 describe('a busy account', () => {
-  const calls = 200;
+  const calls = 100;
   it('is split without losing or doubling a charge: item, ledger and days add up', async () => {
     upstream.script(writesUpTo(300, { holdMs: 400 }));
     const answers = await Promise.all(

@@ -8,7 +8,7 @@ import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { dockerfile, startContainer, type Container } from './container.ts';
 
 const ofServer = 128;
-const ofFunctions = 16;
+const ofFunctions = 4;
 const wave = 16;
 const accounts = Array.from({ length: 8 }, (_, at) => `both-${at}`);
 

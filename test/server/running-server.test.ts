@@ -10,9 +10,9 @@ import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
 /** `RELAY_COMPUTE=server npm start`: distribution, one server process for all calls, the functions behind the tables. */
 const wave = 8;
-const bodies = 40;
-/** The peak is 680 MB: a second copy of each body would be 160 MB more. */
-const megabytesMax = 800;
+const bodies = 30;
+/** The peak is 590 MB: a second copy of each body would be 120 MB more. */
+const megabytesMax = 680;
 
 let upstream: ScriptedUpstream;
 let sink: Server;
