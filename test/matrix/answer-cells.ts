@@ -17,7 +17,7 @@ export interface AnswerCell {
   endpoint: Dialect;
   mode: Mode;
   path: string;
-  /** `moot`: it does not reach the client, and a rule says why. */
+  /** `moot`: it does not reach the client, and a rule gives the reason. */
   outcome: Outcome | 'moot';
   reason: Reason | undefined;
   seen: string;
@@ -31,7 +31,7 @@ export function answerPlaces(dialect: Dialect): Place[] {
   );
 }
 
-/** Asks for everything that an answer can have. */
+/** A request for everything that an answer can contain. */
 const asked: Record<Dialect, JsonRecord> = {
   chat: { logprobs: true, top_logprobs: 2, service_tier: 'auto' },
   messages: { thinking: { type: 'adaptive', display: 'summarized' } },
@@ -45,7 +45,7 @@ const asked: Record<Dialect, JsonRecord> = {
 interface Got {
   status: number;
   text: string;
-  /** What the client got, by the name of the field and the value, with how often. */
+  /** The client's answer: the number of occurrences, by field name and value. */
   leaves: ReadonlyMap<string, number>;
 }
 
@@ -53,7 +53,7 @@ interface Asked {
   dialect: Dialect;
   endpoint: Dialect;
   mode: Mode;
-  /** Absent: those of the answer. */
+  /** Default: those of the answer. */
   events?: readonly JsonRecord[];
 }
 
@@ -176,7 +176,7 @@ export function listOtherEvents(dialect: Dialect): JsonRecord[] {
   return [...new Map(others.map((shape) => [typeOf(shape), leastOf(shape, form)])).values()];
 }
 
-/** How an answer ends that has an event behind its first one. */
+/** The result of an answer with an additional event after its first one. */
 export async function askWithEvent(dialect: Dialect, endpoint: Dialect, event: JsonRecord): Promise<string> {
   const answer = { ...answers[dialect] };
   const [first = {}, ...others] = answerForms[dialect].stream(answer);

@@ -15,14 +15,14 @@ const whole = (dialect: Dialect): JsonRecord => asRecord(answers[dialect]);
 const setField = (dialect: Dialect, field: string, value: unknown): JsonRecord =>
   value === undefined ? whole(dialect) : { ...whole(dialect), [field]: value };
 
-/** Parts of other counts are not higher than these. */
+/** Parts of other counts must not exceed these. */
 const counts: Vocabulary['probes'] = Object.fromEntries(
   'reasoning_tokens thinking_tokens cached_tokens cache_write_tokens ephemeral_1h_input_tokens ephemeral_5m_input_tokens'
     .split(' ')
     .map((name) => [name, [7, 8]] as const),
 );
 
-/** A field that only a failed or an ended answer has. */
+/** A field that only a failed or incomplete answer has. */
 const statusOf: Record<string, string> = { error: 'failed', incomplete_details: 'incomplete' };
 
 export const answerForms: Record<Dialect, AnswerForm> = {

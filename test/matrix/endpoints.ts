@@ -1,4 +1,4 @@
-/** The endpoints of the matrix: the types of their requests, the shortest body, and what a value needs beside it. */
+/** The endpoints of the matrix: the types of their requests, the shortest body, and the fields that a value requires. */
 import { listIn, recordsIn, type JsonRecord } from '../../shared/wire/json.ts';
 import type { Vocabulary } from './places.ts';
 
@@ -23,7 +23,7 @@ const parameters = {
 const picture = 'iVBORw0KGgoAAAANSUhEUg';
 const file = 'JVBERi0xLjQK';
 
-/** By path or by the name of the field: values that must have a form. */
+/** Values with a required format, by path or field name. */
 export const probes: Vocabulary['probes'] = {
   url: ['https://probe7.example/a.png', 'https://other8.example/a.png'],
   image_url: ['https://probe7.example/a.png', 'https://other8.example/a.png'],
@@ -64,7 +64,7 @@ const least: Vocabulary['least'] = {
   'messages[assistant]': { content: 'said' },
 };
 
-/** What holds without the field. */
+/** Default values of fields. */
 const defaults: Vocabulary['defaults'] = {
   service_tier: 'auto',
   tool_choice: 'auto',
@@ -158,7 +158,7 @@ export const endpoints: Record<Dialect, MatrixEndpoint> = {
   },
 };
 
-/** A tool stands beside others, and every other field in a call with a tool. */
+/** A tool is placed next to others, and any other field in a call with a tool. */
 function setField(field: string, value: unknown, tools: readonly JsonRecord[]): JsonRecord {
   if (value === undefined) return {};
   return { [field]: field === 'tools' ? [...tools, ...listIn(value)] : value };
@@ -236,7 +236,7 @@ function itemsWith(item: JsonRecord): JsonRecord[] {
   return [item, hi];
 }
 
-/** The shortest whole answer of each dialect. */
+/** The shortest complete answer of each dialect. */
 export const answers: Record<Dialect, object> = {
   chat: { choices: [{ index: 0, message: { content: 'whole' }, finish_reason: 'stop' }] },
   messages: {

@@ -9,7 +9,7 @@ import { judgeRequests, type Cell } from './requests.ts';
 const decide =
   'carry it, name it as dropped, refuse it by its name, or add a rule with its reason to reasons.ts';
 
-/** A body in the client's own form goes up as it came: its client gets the vendor's own words about these. */
+/** A body in the client's own form is sent unchanged, so its client gets the vendor's own errors about these. */
 const left = new Map([['messages messages', ['temperature', 'top_p']]]);
 
 const requests: Cell[] = [];
@@ -23,13 +23,13 @@ describe.each(pairs)('a request of %s to an upstream that speaks %s', (endpoint,
     requests.push(...own);
   });
 
-  it('loses no field, block or item without saying so', () => {
+  it('loses no field, block or item without naming it', () => {
     expect(own.length).toBeGreaterThan(100);
     const lost = own.filter(({ outcome }) => outcome === 'lost');
     expect(lost.map(({ path, seen }) => `${path} has no effect (${seen}): ${decide}`)).toEqual([]);
   });
 
-  it('goes on where the upstream refuses what it does not know', () => {
+  it('continues if the upstream rejects unknown fields', () => {
     const known = left.get(`${endpoint} ${dialect}`) ?? [];
     const ended = own.filter(
       ({ outcome, strict }) => strict !== outcome && (strict === 'lost' || strict === 'refused'),
@@ -49,7 +49,7 @@ describe.each(pairs)('an answer of %s to a client of %s', (dialect, endpoint) =>
     );
   });
 
-  it('keeps its text beside events of tools that run at the vendor, and fails with an error event', async () => {
+  it('keeps its text next to events of tools that run at the vendor, and fails at an error event', async () => {
     for (const event of listOtherEvents(dialect)) {
       const text = await askWithEvent(dialect, endpoint, event);
       expect([event['type'], text.includes('whole')]).toEqual([event['type'], event['type'] !== 'error']);
@@ -64,6 +64,6 @@ it('every reason for a loss is needed', () => {
   expect([...reasons, ...answerReasons].filter((reason) => !used.has(reason))).toEqual([]);
 });
 
-it('the page shows what the vendors’ clients can say today: read what is new, decide, and write the page again', () => {
+it('the page matches the types of the vendors’ clients: if not, read what is new, decide, and rewrite the page', () => {
   expect(readFileSync(pagePath, 'utf8')).toBe(renderPage(requests, answers));
 });

@@ -1,4 +1,4 @@
-/** What becomes of a place of a request, seen from outside: the body that goes up, and the headers and errors of the answer. */
+/** Observes a place of a request from outside: the upstream body, and the headers and errors of the answer. */
 import { asRecord, isRecord, type JsonRecord } from '../../shared/wire/json.ts';
 import { CoreRig, demoKey } from '../support/core-rig.ts';
 import { answers, endpoints, type Dialect } from './endpoints.ts';
@@ -6,7 +6,7 @@ import type { Place } from './places.ts';
 import type { Shape } from './sdk-types.ts';
 import { findUnknownField } from './strict.ts';
 
-/** `mended`: it has an effect in other words. `lost`: no effect, and nobody says so. */
+/** `mended`: it takes effect in another form. `lost`: no effect, without a report. */
 export type Outcome = 'carried' | 'mended' | 'named' | 'refused' | 'lost';
 
 interface Seen {
@@ -29,7 +29,7 @@ export class Observer {
   readonly #lenient: CoreRig;
   readonly #known = new Map<string, Seen>();
 
-  /** @param types of the requests that a strict upstream knows */
+  /** @param types request types that a strict upstream knows */
   constructor(endpoint: Dialect, dialect: Dialect, types: readonly Shape[]) {
     this.#endpoint = endpoint;
     this.#dialect = dialect;
@@ -37,7 +37,7 @@ export class Observer {
     this.#lenient = this.#rig([]);
   }
 
-  /** The worst of the values of a place. A strict upstream is asked where it differs. */
+  /** The worst result over the values of a place. A strict upstream is used if it differs. */
   async judge(place: Place): Promise<{ lenient: Judged; strict: Judged }> {
     const [first, second] = place.empty;
     let empty = await this.#see(first ?? {});
@@ -63,7 +63,7 @@ export class Observer {
 
   async #ask(rig: CoreRig, body: JsonRecord): Promise<Seen> {
     const headers = this.#endpoint === 'messages' ? { headers: { 'x-api-key': demoKey } } : {};
-    // A call that is refused here sends nothing.
+    // A call that the relay rejects sends nothing.
     rig.sent.length = 0;
     const answer = await rig.post(body, { path: endpoints[this.#endpoint].path, ...headers });
     const dropped = (answer.headers['x-relay-dropped'] ?? '').split(', ').filter((name) => name !== '');
@@ -71,7 +71,7 @@ export class Observer {
     return { status: answer.status, text: answer.text, up: asRecord(rig.sent.at(-1)?.json), dropped };
   }
 
-  /** @param types what the upstream knows; none: it knows everything */
+  /** @param types what the upstream knows; everything if absent */
   #rig(types: readonly Shape[]): CoreRig {
     const headers = { 'content-type': 'application/json' };
     return new CoreRig({
@@ -130,7 +130,7 @@ export function listLeaves(value: unknown, path = ''): [string, unknown][] {
   return inner.flatMap(([name, each]) => listLeaves(each, `${path}.${name}`));
 }
 
-/** Texts are found anywhere, for they are like no other; other values in a field of the same name. */
+/** Texts are searched anywhere, because they are unique; other values in a field of the same name. */
 function holds(added: readonly [string, unknown][], value: unknown, name: string): boolean {
   const leaves = listLeaves(value);
   const texts = leaves.flatMap(([, leaf]) =>

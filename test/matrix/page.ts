@@ -1,4 +1,4 @@
-/** The page that shows the matrix: its counts, and the places that do not go up. */
+/** Writes the page of the matrix: its counts, and the places that are not sent. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { AnswerCell } from './answer-cells.ts';
@@ -58,7 +58,7 @@ const versionOf = (name: string): string => {
 const countOutcomes = (cells: readonly { outcome: string }[], outcomes: readonly string[]): string =>
   outcomes.map((each) => cells.filter(({ outcome }) => outcome === each).length).join('/');
 
-/** The places by what becomes of them at each dialect. */
+/** Groups the places by their outcome at each dialect. */
 function renderExceptions(cells: readonly Cell[]): string[] {
   const marks = new Map<string, string>();
   for (const [place, own] of Map.groupBy(cells, (cell) => cell.path)) {
@@ -82,7 +82,7 @@ function renderExceptions(cells: readonly Cell[]): string[] {
 const markOf = (outcome: string | undefined): string =>
   outcome === 'named' ? 'n' : outcome === 'refused' ? 'r' : '-';
 
-/** Fields that are everywhere the same stand once, and those of one object or list together. */
+/** Lists fields with the same outcome everywhere once, and those of one object or list together. */
 function shorten(places: readonly string[]): string[] {
   const plain = places.map((place) =>
     place

@@ -9,13 +9,13 @@ export interface Cell {
   endpoint: Dialect;
   dialect: Dialect;
   path: string;
-  /** `moot`: no effect, and a rule says why. */
+  /** `moot`: no effect, and a rule gives the reason. */
   outcome: Outcome | 'moot';
   strict: Outcome | 'moot';
-  /** It is inside another place that does not go up. */
+  /** Inside another place that is not sent. */
   holder: string | undefined;
   reason: Reason | undefined;
-  /** What the relay said. */
+  /** The relay's report. */
   seen: string;
 }
 
@@ -23,7 +23,7 @@ export const types = new SdkTypes();
 const typesOf = (endpoint: Dialect): ObjectShape[] =>
   endpoints[endpoint].types.map(([file, name]) => types.shapeOf(file, name));
 
-/** Those of the stable and of the beta types, each once. */
+/** Places of the stable and the beta types, each once. */
 export function placesOf(endpoint: Dialect): Place[] {
   const older = endpoints[endpoint].older.map(
     (name) => [name, { shape: { kind: 'number' }, isOptional: true }] as const,
@@ -59,7 +59,7 @@ export async function judgeRequests(endpoint: Dialect, dialect: Dialect): Promis
   return cells;
 }
 
-/** What is inside it goes the same way. */
+/** Places inside it share its outcome. */
 const isLeft = ({ outcome, holder }: Cell): boolean =>
   holder === undefined && (outcome === 'named' || outcome === 'refused' || outcome === 'lost');
 

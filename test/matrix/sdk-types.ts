@@ -16,10 +16,10 @@ export type Shape =
 
 export interface ObjectShape {
   kind: 'object';
-  /** The declared name, or the place of a type without one. */
+  /** The declared name, or the position of a type without one. */
   name: string;
   fields: ReadonlyMap<string, { shape: Shape; isOptional: boolean }>;
-  /** It has members of any name, too. */
+  /** Also allows members with any name. */
   isOpen: boolean;
 }
 
@@ -40,7 +40,7 @@ export class SdkTypes {
   readonly #files = new Map<string, SourceFile>();
   readonly #objects = new Map<SyntaxNode, ObjectShape>();
 
-  /** @param file in node_modules, without `.d.ts` */
+  /** @param file path in node_modules, without `.d.ts` */
   shapeOf(file: string, name: string): ObjectShape {
     const shape = this.#named(path.join(modules, `${file}.d.ts`), name, '');
     if (shape?.kind !== 'object') throw new Error(`${file} declares no object ${name}`);
@@ -96,7 +96,7 @@ export class SdkTypes {
     const fields = new Map<string, { shape: Shape; isOptional: boolean }>();
     const isOpen = members.some(({ type }) => type === 'TSIndexSignature');
     const shape: ObjectShape = { kind: 'object', name: at.scope.slice(0, -1), fields, isOpen };
-    // Before its fields, which may be of its own type.
+    // Registered before its fields, which may refer to the type itself.
     this.#objects.set(node, shape);
     for (const parent of parents)
       if (parent?.kind === 'object') for (const [name, field] of parent.fields) fields.set(name, field);

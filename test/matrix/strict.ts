@@ -1,4 +1,4 @@
-/** A server that refuses what the published types of its form do not know. */
+/** A server that rejects fields outside its published types. */
 import { isRecord, type JsonRecord } from '../../shared/wire/json.ts';
 import type { ObjectShape, Shape } from './sdk-types.ts';
 
@@ -30,7 +30,7 @@ function findInObject(value: JsonRecord, { fields, isOpen }: ObjectShape, path: 
   return firstOf(unknown);
 }
 
-/** Its type and its role, as far as it has them, are those of the variant. */
+/** Whether its type and role, if present, match the variant. */
 const fits = (value: JsonRecord, { fields }: ObjectShape): boolean =>
   ['type', 'role'].every((name) => {
     const shape = fields.get(name)?.shape;

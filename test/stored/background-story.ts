@@ -1,4 +1,4 @@
-/** A background response that is followed by clients who are cut off: the union of what each saw is the uncut stream. */
+/** A background response with followers that are disconnected: the union of what each saw equals the uncut stream. */
 import { SeededClient } from './seeded-client.ts';
 import { hold, isSeenAlike, statusOf } from './seen-events.ts';
 import type { Stage, Story } from './stage.ts';
@@ -56,11 +56,11 @@ export class BackgroundStory {
 
   #client(patient = false): SeededClient {
     const { clock, random, ask } = this.#stage;
-    // What breaks a connection is no answer of the relay's.
+    // A broken connection is not an answer of the relay.
     return new SeededClient({ clock, random, ask, patient, isCut: () => true, absentMsMax: 2_000 });
   }
 
-  /** What the caller does to it. */
+  /** The caller's action on the response. */
   async #change(id: string): Promise<void> {
     const stage = this.#stage;
     await stage.clock.sleep(stage.random.integer(0, stage.answerMs));
@@ -68,7 +68,7 @@ export class BackgroundStory {
     if (this.#changes !== 'delete') return;
     this.#isDeleted = true;
     const { status, tries } = await stage.own({ method: 'DELETE', path: `/${id}` });
-    // A try that got no answer may have deleted it.
+    // An attempt without an answer may have deleted it.
     hold(status === 200 || (status === 404 && tries > 1), `DELETE answers ${status}`);
     hold((await stage.own({ method: 'GET', path: `/${id}` })).status === 404, 'what was deleted is there');
   }

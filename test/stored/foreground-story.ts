@@ -1,4 +1,4 @@
-/** A stored answer that is sent at once: what its client saw can be read and gone on from, or the answer said that it cannot. */
+/** A stored foreground answer: its client can read and continue what it saw, or the answer said that it was not stored. */
 import { framesOf, requestIdOf, seenCall, type SeenCall } from './seen-call.ts';
 import { hold, responseOf } from './seen-events.ts';
 import { piecesOf } from './slow-answer.ts';
@@ -16,7 +16,7 @@ export class ForegroundStory {
   readonly #streamed: boolean;
   readonly #store: boolean | undefined;
   readonly #changes: 'nothing' | 'delete' | 'cancel';
-  /** Whether the response is gone: undefined, if that cannot be known. */
+  /** Whether the response is deleted. Undefined if unknown. */
   #isDeleted: boolean | undefined = false;
   #calls = 1;
 
@@ -79,7 +79,7 @@ export class ForegroundStory {
     return shown as Stored;
   }
 
-  /** Visible as soon as the end is seen, if it says so. */
+  /** Can be read as soon as the end is seen, if the answer says so. */
   async #seenAsStored(id: string, shown: Stored): Promise<void> {
     if (this.#changes === 'delete') return;
     const { status, text } = await this.#stage.own({ method: 'GET', path: `/${id}` });
@@ -100,7 +100,7 @@ export class ForegroundStory {
         shown.store || !this.#streamed === 'x-relay-store' in seen.headers,
         `store: false, and the header ${seen.headers['x-relay-store']}`,
       );
-    // A process that was killed has taken nothing back.
+    // A killed process could not delete it again.
     if (shown?.store === false && reported.ended) hold(status === 404, 'what said store: false is there');
     if (reported.notStored && reported.ended) hold(status === 404, 'what is logged as not stored is there');
     if (status === 404) {
@@ -115,7 +115,7 @@ export class ForegroundStory {
     if (this.#streamed) hold(textOf(kept).startsWith(deltasOf(seen.text)), 'its client saw another text');
   }
 
-  /** The caller deletes it, or tries to cancel it, while it runs or later. */
+  /** The caller deletes it or tries to cancel it, during the run or later. */
   async #change(id: string, afterMs: number): Promise<void> {
     const stage = this.#stage;
     await stage.clock.sleep(afterMs);
@@ -130,7 +130,7 @@ export class ForegroundStory {
     else if (tries > 1) this.#isDeleted = undefined;
   }
 
-  /** A later call finds the turn, or is told to send the conversation. */
+  /** A later call finds the turn, or is asked to send the conversation. */
   async #goOn(id: string, keptStatus: number): Promise<void> {
     const stage = this.#stage;
     const input = stage.input.replace(/pieces=\d+ gap=\d+/, 'pieces=1 gap=0');

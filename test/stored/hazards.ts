@@ -4,18 +4,18 @@ import type { SeededRandom } from '../simulation/seeded-random.ts';
 import type { MemoryStored } from '../support/memory-stored.ts';
 
 export interface Fate {
-  /** Of each call of a store: that it is refused, never answered, or done without a reply. */
+  /** Probabilities for each store call: rejected, never answered, or done without a reply. */
   chance: number;
-  /** The number of the call at which the process dies or stands still. */
+  /** The number of the call at which the process dies or freezes. */
   fatalAt: number;
-  /** How long it stands still. Infinity: it dies. */
+  /** How long it freezes. Infinity means that it dies. */
   stillMs: number;
-  /** By how much its clock is off. */
+  /** The error of its clock. */
   skewMs: number;
-  /** The number of the call from which on all fail for a while. Absent: none. */
+  /** The number of the first call of a temporary outage. Absent if there is none. */
   downAt?: number;
   downMs?: number;
-  /** How long a call takes at most. Absent: no time. */
+  /** Maximum duration of a call. Absent for none. */
   slowMs?: number;
 }
 
@@ -23,7 +23,7 @@ export const unharmed: Fate = { chance: 0, fatalAt: Infinity, stillMs: 0, skewMs
 
 const never = (): Promise<never> => new Promise(() => {});
 
-/** What befalls a process: its stores refuse, lose replies, and at one of its calls it dies, or stands still. */
+/** The faults of a process: its stores reject calls or lose replies, and at one call it dies or freezes. */
 export class Hazards {
   readonly #clock: Clock;
   readonly #random: SeededRandom;
@@ -39,7 +39,7 @@ export class Hazards {
     this.#fate = fate;
   }
 
-  /** Resolves when the process dies: its connections break. */
+  /** Resolves when the process dies and its connections break. */
   readonly died = Promise.withResolvers<void>();
 
   get isDead(): boolean {
@@ -59,7 +59,7 @@ export class Hazards {
     },
   };
 
-  /** The same store, as the process meets it. @param isBusy it says when it has changed nothing */
+  /** The same store with the faults of the process. @param isBusy it reports when it has changed nothing */
   around<T extends object>(store: T, isBusy = true): T {
     return new Proxy(store, {
       get: (target, name) => {
@@ -71,7 +71,7 @@ export class Hazards {
     });
   }
 
-  /** Everything about stored responses but the start of runs. */
+  /** All stores of stored responses, except the start of runs. */
   aroundStored({ responses, runs, events, results }: MemoryStored) {
     return {
       responses: this.around(responses),

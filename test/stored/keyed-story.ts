@@ -1,11 +1,11 @@
-/** A call with an Idempotency-Key that is cut off and repeated: one charge, and for every client the bytes of one answer. */
+/** A call with an Idempotency-Key that is disconnected and repeated: one charge, and every client gets the same bytes. */
 import { codeOf } from './foreground-story.ts';
 import { firstIdOf, seenCall, type Plan, type SeenCall } from './seen-call.ts';
 import { hold } from './seen-events.ts';
 import type { Asked } from './seeded-client.ts';
 import type { EndpointName, Stage, Story } from './stage.ts';
 
-/** Longer than a reservation of a killed call, and than the sweeper's rounds. */
+/** Longer than the reservation of a killed call and the sweeper's interval. */
 const freeAgainMsMax = 300_000;
 
 export class KeyedStory {
@@ -14,10 +14,10 @@ export class KeyedStory {
   readonly #streamed: boolean;
   readonly #body: Record<string, unknown>;
   readonly #deletes: boolean;
-  /** Of the response that its caller has deleted. */
+  /** The response that its caller deleted. */
   #deletedId: string | undefined;
   #mayBeDeletedId: string | undefined;
-  /** Every call under the key, in the order of their beginnings. */
+  /** All calls with the key, in order of start. */
   readonly #seen: SeenCall[] = [];
   #calls = 0;
 
@@ -57,13 +57,13 @@ export class KeyedStory {
     });
     await Promise.all([first, ...repeats]);
     await deleted;
-    // Who has come last reads to the end, and who comes after it gets the same.
+    // The last client reads to the end, and a later one gets the same.
     const last = await this.#repeat(Infinity);
     const again = last.status === 200 ? await this.#repeat(Infinity) : last;
     if (last.status === 200) {
       hold(firstIdOf(last) !== this.#deletedId, 'what was deleted is answered');
       hold(again.status === 200 || again.status === 409, `after an answer: ${again.status}`);
-      // Killed after its last byte and before its charge, it has cost its input, and its key is free.
+      // A call that was killed between its last byte and its charge has cost its input, and its key is free.
       const ranAgain = again.status === 200 && !('x-relay-replayed' in again.headers);
       if (ranAgain) {
         const { ended } = await stage.reportedEnd(firstIdOf(last), this.#at);
@@ -97,14 +97,14 @@ export class KeyedStory {
     return { method: 'POST', path: '', at: this.#at, headers, body: this.#body };
   }
 
-  /** Asks until there is an answer, or a refusal that is the last word. */
+  /** Repeats until there is an answer or a final refusal. */
   async #repeat(leaveAfter: number): Promise<SeenCall> {
     const { clock } = this.#stage;
     const untilMs = clock.now() + freeAgainMsMax;
     for (;;) {
       const seen = await this.#call({ leaveAfter, strikeAfter: Infinity, strike: () => {} });
       const { status, headers, text } = seen;
-      // It has got what it wanted, or has gone away.
+      // The client has its answer, or has left.
       if (leaveAfter < Infinity ? status === 200 || status === undefined : status === 200 && seen.isWhole)
         return seen;
       const code = status !== undefined && status >= 400 && seen.isWhole ? codeOf(text) : undefined;
@@ -119,7 +119,7 @@ export class KeyedStory {
     }
   }
 
-  /** A first one was charged whose answer is not there: so the log says, or its process was killed before it could. */
+  /** An earlier call was charged, but its answer is missing: the log reports it, or the process was killed before it could. */
   async #mayBeUnknown(id: string | undefined, refused: SeenCall): Promise<void> {
     const [, named = ''] = /The request (\w+)/.exec(refused.text) ?? [];
     hold(id === undefined || id === named, `answered as ${id}, completed as ${named}`);
@@ -130,7 +130,7 @@ export class KeyedStory {
     );
   }
 
-  /** All that saw one answer saw the same bytes, as far as they saw it. */
+  /** All clients of one answer saw the same bytes, as far as they read. */
   async #compare(): Promise<void> {
     const answers = Map.groupBy(
       this.#seen.filter(({ status }) => status === 200),
@@ -153,7 +153,7 @@ export class KeyedStory {
       );
   }
 
-  /** Another body, and another account with the same key. */
+  /** The same key with another body, and from another account. */
   async #others(): Promise<void> {
     const [name, ...value] = this.#at === 'responses' ? ['input', 'else'] : ['messages', []];
     const [other] = value;
@@ -176,20 +176,20 @@ export class KeyedStory {
     const { status, tries } = await this.#stage.own({ method: 'DELETE', path: `/resp-${id}` });
     hold(status === 200 || status === 404, `DELETE answers ${status}`);
     if (status === 200) this.#deletedId = id;
-    // A try that got no answer may have removed it.
+    // An attempt without an answer may have deleted it.
     if (status === 200 || tries > 1) this.#mayBeDeletedId = id;
   }
 
   async #delete(firstId: string): Promise<void> {
     const { status, tries } = await this.#stage.own({ method: 'DELETE', path: `/resp-${firstId}` });
     if (status === 404 && firstId !== this.#mayBeDeletedId) {
-      // It was not stored, or a try before has removed it.
+      // It was not stored, or an earlier attempt deleted it.
       const reported = await this.#stage.reportedEnd(firstId, this.#at);
       if (tries === 1)
         return hold(reported.notStored || !reported.ended, 'what was answered cannot be deleted');
     }
     const after = await this.#repeat(Infinity);
-    // Killed before its charge, its key is free once its reservation is over.
+    // If it was killed before its charge, its key is free once its reservation expires.
     const ranAgain = after.status === 200 && firstIdOf(after) !== firstId;
     if (ranAgain && !(await this.#stage.reportedEnd(firstId, this.#at)).ended) return;
     hold(after.status === 409, `after DELETE a repeat is ${after.status}: ${after.text}`);

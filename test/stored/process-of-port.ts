@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** Which of some processes has a connection from a port of this machine. Linux tells; elsewhere nobody has. */
+/** Finds the process with a connection from a port of this machine. Works only on Linux; elsewhere finds none. */
 export function processOfPort(port: number, pids: number[]): number | undefined {
   const socket = socketOf(port);
   return socket === undefined ? undefined : pids.find((pid) => linksOf(pid).includes(socket));

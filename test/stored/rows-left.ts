@@ -1,4 +1,4 @@
-/** What must hold of the tables after all stories: charges, sums, and that everything stored expires. */
+/** Checks the tables after all stories: charges, sums, and that all stored data expires. */
 import { sumOf, type Row } from '../support/faulted-tables.ts';
 import { hold } from './seen-events.ts';
 import type { StackRun } from './stack-runs.ts';
@@ -15,7 +15,7 @@ export interface Charged {
   rows: Record<string, number>;
 }
 
-/** What was charged, and what is wrong. */
+/** Returns the charges and the errors. */
 export function checkedRows(left: RowsLeft, runs: StackRun[]): { charged: Charged; wrong: string[] } {
   const wrong: string[] = [];
   const check = (of: string, holds: () => void): void => {
@@ -54,7 +54,7 @@ function checkExpiry({ responses, runtime }: RowsLeft): void {
   }
 }
 
-/** Each request is closed once, an answer is charged once and exactly, and no money is lost or made. */
+/** Each request is closed once, each answer is charged once and exactly, and no money is lost or created. */
 function checkAccount(run: StackRun, { ledger, quotas }: Pick<RowsLeft, 'ledger' | 'quotas'>): void {
   const closed = ledger.filter(({ kind }) => endings.includes(String(kind)));
   const ids = closed.map(({ id }) => String(id));

@@ -11,9 +11,9 @@ export interface Asked {
   body?: unknown;
   key?: string;
   headers?: Record<string, string>;
-  /** Aborted: the client goes away. */
+  /** Aborted when the client leaves. */
   signal?: AbortSignal;
-  /** Nothing befalls the environment that answers. */
+  /** The answering environment has no faults. */
   isSafe?: boolean;
 }
 
@@ -24,34 +24,34 @@ interface ClientParts {
   clock: Clock;
   random: SeededRandom;
   ask: Ask;
-  /** The connection broke. Default: as the relay breaks it. */
+  /** The error of a broken connection. Default: the relay's own. */
   isCut?: (error: unknown) => boolean;
-  /** How long it asks for a response that is not there. */
+  /** How long it keeps asking for a missing response. */
   absentMsMax: number;
-  /** It reads each answer to its end. */
+  /** Reads each answer to its end. */
   patient?: boolean;
 }
 
-/** How long a client waits for the head of an answer, or for a sign of life after it. */
+/** How long a client waits for headers, or for the next heartbeat. */
 const silentMsMax = 65_000;
 
-/** A client that is cut off again and again, and comes back with what it saw last. */
+/** A client that is disconnected repeatedly, and resumes after the last event that it saw. */
 export class SeededClient {
   readonly #parts: ClientParts;
   readonly events: string[] = [];
   cuts = 0;
-  /** The creation got no answer, or was refused. */
+  /** The creation got no answer or was rejected. */
   refused = false;
-  /** The creation was refused with an answer. */
+  /** The creation was rejected with an answer. */
   denied = false;
-  /** There is no such response. */
+  /** The response does not exist. */
   gone = false;
 
   constructor(parts: ClientParts) {
     this.#parts = parts;
   }
 
-  /** Creates a response, and reads what comes. Its id; undefined: it was refused, or there was no answer. */
+  /** Creates a response and reads its events. Returns its id, or undefined if it was rejected or got no answer. */
   async create(body: unknown, known: (id: string) => void = () => {}): Promise<string | undefined> {
     const response = await this.#within(this.#parts.ask({ method: 'POST', path: '', body }));
     this.refused = response?.status !== 200;
@@ -87,7 +87,7 @@ export class SeededClient {
     return /^event: response\.(completed|failed)\n/.test(this.events.at(-1) ?? '');
   }
 
-  /** Reads until the end, or until the client goes away. */
+  /** Reads until the end, or until the client leaves. */
   async #read(response: Answered): Promise<void> {
     const { clock, random, patient } = this.#parts;
     const leaveAfter = !patient && random.chance(0.6) ? random.integer(0, 10) : Infinity;
@@ -117,13 +117,13 @@ export class SeededClient {
     void body.return?.();
   }
 
-  /** A connection that breaks; anything else is a fault of the relay. */
+  /** Whether the error is a broken connection; any other error is a bug of the relay. */
   #cut(error: unknown): undefined {
     const { isCut = (thrown): boolean => thrown instanceof AnswerCut } = this.#parts;
     if (!isCut(error)) throw error;
   }
 
-  /** Undefined: nothing came in time. */
+  /** Undefined if nothing arrived in time. */
   async #within<T>(work: Promise<T>): Promise<T | undefined> {
     const stop = new AbortController();
     const result = await Promise.race([

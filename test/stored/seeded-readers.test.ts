@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { readersWorld } from './seeded-readers.ts';
 
-/** One world again: `STORED_SEED=230 npm test -- test/stored/seeded-readers.test.ts`. */
+/** To repeat one world: `STORED_SEED=230 npm test -- test/stored/seeded-readers.test.ts`. */
 const onlySeed = process.env['STORED_SEED'];
 const [first, count] = onlySeed === undefined ? [1, 40] : [Number(onlySeed), 1];
 
-it('readers that are cut off see every event once, whatever becomes of run and store', async () => {
+it('disconnected readers see every event once, whatever happens to the run and the store', async () => {
   const worlds = [];
   for (let seed = first; seed < first + count; seed += 1)
     worlds.push(

@@ -12,7 +12,7 @@ import {
 import type { EventWriter } from '../../shared/relay/stored/run-recorder.ts';
 import { hold, isNumbered, statusOf } from './seen-events.ts';
 
-/** How a run ends in a world. */
+/** The ending of a run in a world. */
 const endings = [
   'completed',
   'incomplete',
@@ -28,21 +28,21 @@ type Ending = (typeof endings)[number];
 export interface World {
   seed: number;
   ending: Ending;
-  /** The end that all readers were shown; undefined: the response was deleted. */
+  /** The end that all readers saw. Undefined if the response was deleted. */
   status: string | undefined;
   events: number;
-  /** How often readers were cut off, and how often the store refused or lost a reply. */
+  /** Number of disconnects, rejected store calls and lost replies. */
   cuts: number;
   faults: number;
 }
 
-/** The store is unwell now and then: refuses a call, or loses its reply. */
+/** A store with occasional faults: it rejects a call or loses its reply. */
 class RoughEvents {
   faults = 0;
   readonly #random: SeededRandom;
   readonly #chance: number;
   well = false;
-  /** The run was killed: nothing that it waits for comes back. */
+  /** Once the run is killed, nothing that it waits for resolves. */
   runIsDead = false;
 
   constructor(random: SeededRandom, chance: number) {
@@ -69,7 +69,7 @@ class RoughEvents {
   }
 }
 
-/** One world: a response, its run, readers that are cut off, a stranger, and a store that fails. Throws what is wrong. */
+/** One world: a response, its run, disconnected readers, a stranger, and a failing store. Throws on any violation. */
 export async function readersWorld(seed: number): Promise<World> {
   const random = new SeededRandom(seed);
   const rig = new FollowedRig();
@@ -120,7 +120,7 @@ async function checkEvents(rig: FollowedRig, events: string[]): Promise<void> {
 
 const isStart = (some: string[], all: string[]): boolean => some.every((event, i) => event === all[i]);
 
-/** The status that following ends with before it begins; 200. */
+/** The status of a rejected follow request, or 200. */
 async function attempt(rig: FollowedRig, more: Parameters<FollowedRig['follow']>[0]): Promise<number> {
   return rig.clock.run(
     rig.follow(more).then(
@@ -134,7 +134,7 @@ async function attempt(rig: FollowedRig, more: Parameters<FollowedRig['follow']>
   );
 }
 
-/** Another account asks all the time, and must never find anything. */
+/** Another account that keeps asking, and must never find anything. */
 function strangersView(rig: FollowedRig): { stop: () => void; done: Promise<void> } {
   const over = new AbortController();
   const done = (async () => {
@@ -157,7 +157,7 @@ interface Fate {
   ending: Ending;
 }
 
-/** A run as the product has them, which may stand still or die at any of its texts. */
+/** A run of the product that may freeze or die at any text. */
 class SeededRun {
   readonly #rig: FollowedRig;
   readonly #fate: Fate;
@@ -176,7 +176,7 @@ class SeededRun {
   expects(status: string): boolean {
     const { ending, rough } = this.#fate;
     if (ending === 'killed' || ending === 'never begun') return status === 'failed';
-    // The store may have been unwell for as long as the claim lasted.
+    // The store may have failed for as long as the claim lasted.
     if (ending === 'paused' || !this.#canFinish) return status === 'completed' || status === 'failed';
     return status === ending || (rough.faults > 0 && status === 'failed');
   }
@@ -218,7 +218,7 @@ class SeededRun {
     }
   }
 
-  /** Whether the run goes on after what befalls it. */
+  /** Whether the run continues after the fault. */
   async #fatal(stop: AbortController): Promise<boolean> {
     const { random, rough, ending } = this.#fate;
     const rig = this.#rig;
@@ -250,7 +250,7 @@ class SeededRun {
 const statusFor = (ending: Ending): ResponseStatus =>
   ending === 'incomplete' || ending === 'cancelled' ? ending : 'completed';
 
-/** A client that is cut off again and again, and comes back. */
+/** A client that is disconnected repeatedly, and reconnects. */
 class SeededReader {
   readonly #rig: FollowedRig;
   readonly #random: SeededRandom;
@@ -281,7 +281,7 @@ class SeededReader {
     }
   }
 
-  /** Undefined: it was refused. */
+  /** Undefined if rejected. */
   async #once(leaveAfter: number): Promise<Read | undefined> {
     const after = this.events.length - 1;
     try {

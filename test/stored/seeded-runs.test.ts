@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { runsOfSeeds } from './seeded-runs.ts';
 
-/** One run again: `STORED_SEED=230 npm test -- test/stored/seeded-runs.test.ts`. */
+/** To repeat one run: `STORED_SEED=230 npm test -- test/stored/seeded-runs.test.ts`. */
 const onlySeed = process.env['STORED_SEED'];
 const [first, count] = onlySeed === undefined ? [1, 60] : [Number(onlySeed), 1];
 
-it('a background response is whole, charged once and seen by nobody else, whatever fails', async () => {
+it('a background response is complete, charged once and invisible to other accounts, whatever fails', async () => {
   const runs = await runsOfSeeds(first, count);
   if (onlySeed !== undefined) return;
   const countOf = (what: (run: (typeof runs)[number]) => boolean): number => runs.filter(what).length;

@@ -19,14 +19,14 @@ await Promise.all([
 
 export const requestId = '01seededrun000000000000001';
 export const id = `resp-${requestId}`;
-/** A run begins some time after its acceptance. */
+/** A run starts some time after its acceptance. */
 const absentMsMax = 100_000;
 const strangersKey = 'sk-stranger';
 
-/** What befell a world, and what came of it. */
+/** The faults of a world, and the result. */
 export interface Run {
   seed: number;
-  /** As the last event has it; undefined: there is no response. */
+  /** The status in the last event. Undefined without a response. */
   status: string | undefined;
   events: number;
   cuts: number;
@@ -136,7 +136,7 @@ class SeededRun {
     };
   }
 
-  /** What one more client sees that is never cut off; the same as the others saw. Undefined: there is no response. */
+  /** The view of one more client without disconnects, which must equal the others'. Undefined without a response. */
   async #seen(clients: SeededClient[], deleted: boolean): Promise<string[] | undefined> {
     const { clock } = this.#home;
     const ask: Ask = (asked) => this.#ask({ ...asked, isSafe: true });
@@ -174,7 +174,7 @@ class SeededRun {
         item.spent === 5_000_000n + BigInt(this.#pieces * tokensOfPiece) * 2_000_000n,
         `charged ${item.spent}`,
       );
-    // A process that stood still for longer than it repeats a write gives up at the first one that is refused, and says so.
+    // A process that was frozen longer than its retry time gives up at the first rejected write, and logs it.
     const { stillMs } = this.#runFate;
     const gaveUp = (fault: unknown): boolean => fault instanceof StoreUnavailable && stillMs > 20_000;
     const faults = this.#environments.flatMap((environment) => environment.faults);
@@ -200,7 +200,7 @@ class SeededRun {
     await work();
   }
 
-  /** Tries every path all the time, and must find nothing. */
+  /** Keeps trying every path, and must find nothing. */
   async #stranger(over: AbortSignal): Promise<void> {
     const { clock } = this.#home;
     for (let turn = 0; !over.aborted; turn += 1) {
@@ -220,7 +220,7 @@ class SeededRun {
     return { status: response.status, text };
   }
 
-  /** A request, in an environment of its own. */
+  /** A request in its own environment. */
   readonly #ask: Ask = (asked) => this.#respond(asked);
 
   #respond({ method, path, body, key = demoKey, isSafe = false }: Asked): Promise<RelayResponse> {
@@ -261,7 +261,7 @@ class SeededRun {
     return { rig };
   }
 
-  /** The event of a run: once, twice, late or never. */
+  /** Delivers the event of a run once, twice, late or never. */
   async #deliver(of: { account: string; id: string }): Promise<void> {
     const random = this.#random;
     const times = random.pick([0, 1, 1, 1, 1, 1, 1, 2, 2]);
@@ -286,7 +286,7 @@ const routes: [[string, string], ...[string, string][]] = [
 
 const tokensOfPiece = 3;
 
-/** An answer that takes its time, now and then for nothing. */
+/** A slow answer, sometimes with pauses without output. */
 function upstreamOf(random: SeededRandom, count: number): Step[] {
   const steps: Step[] = [];
   for (let piece = 0; piece < count; piece += 1) {
@@ -297,7 +297,7 @@ function upstreamOf(random: SeededRandom, count: number): Step[] {
   return [...steps, finish(random.chance(0.1) ? 'length' : 'stop'), usage(5, count * tokensOfPiece), done];
 }
 
-/** Throws what is wrong. */
+/** Throws on any violation. */
 const seededRun = (seed: number): Promise<Run> => new SeededRun(seed).run();
 
 export async function runsOfSeeds(first: number, count: number): Promise<Run[]> {

@@ -1,33 +1,33 @@
-/** One call of a client that may go away before it has the answer. */
+/** One call of a client that may leave before it has the answer. */
 import { hold } from './seen-events.ts';
 import type { Asked } from './seeded-client.ts';
 import type { Stage } from './stage.ts';
 
-/** Longer than anything that befalls a process. */
+/** Longer than any fault of a process. */
 const hangsMs = 240_000;
 
 export interface Plan {
-  /** The client goes away after so many frames of a stream; of JSON after so many milliseconds. */
+  /** The client leaves after this many frames of a stream, or milliseconds of JSON. */
   leaveAfter: number;
   /** The same of `strike`. */
   strikeAfter: number;
   strike(): void;
-  /** The head is there: the id is known. */
+  /** The headers have arrived, so the id is known. */
   begun?(id: string): void;
 }
 
 export interface SeenCall {
-  /** Undefined: there was no answer. */
+  /** Undefined without an answer. */
   status: number | undefined;
   headers: Record<string, string>;
   text: string;
-  /** The client has got everything. */
+  /** The client has received everything. */
   isWhole: boolean;
   frames: number;
 }
 
 export const requestIdOf = ({ headers }: Pick<SeenCall, 'headers'>): string => headers['x-request-id'] ?? '';
-/** Whose answer it is. */
+/** The request id of the answer. */
 export const firstIdOf = (seen: Pick<SeenCall, 'headers'>): string =>
   seen.headers['x-relay-replayed'] ?? requestIdOf(seen);
 
@@ -62,7 +62,7 @@ async function read(stage: Stage, asked: Asked, { seen, plan, isStreamed }: Read
   if (status === 599) return;
   seen.headers = headers;
   seen.status = status;
-  // Who has gone away by then knows no id.
+  // A client that has left by then knows no id.
   if (status === 200 && headers['x-request-id'] && asked.signal?.aborted !== true)
     plan.begun?.(headers['x-request-id']);
   let isStruck = false;

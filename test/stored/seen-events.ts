@@ -1,4 +1,4 @@
-/** What clients saw of a background response, and whether it is one whole stream. */
+/** The events of a background response that clients saw, and checks that they form one complete stream. */
 
 export function hold(condition: boolean, said: string): asserts condition {
   if (!condition) throw new Error(said);
@@ -11,7 +11,7 @@ export const responseOf = (events: string[]): { status: string } =>
   dataOf(events.at(-1) ?? '')['response'] as { status: string };
 export const statusOf = (events: string[]): string => responseOf(events).status;
 
-/** Numbered from 0, with one beginning and one end. */
+/** Numbered from 0, with one start and one end. */
 export function isNumbered(events: string[]): void {
   const types = events.map(typeOf);
   const numbers = events.map((event) => dataOf(event)['sequence_number']);
@@ -31,7 +31,7 @@ function checkGrammar(events: string[]): void {
   hold(hasFailed === (statusOf(events) === 'failed'), `it ends in ${events.at(-1)}`);
 }
 
-/** What each client saw is what one saw that was never cut off, and its end is what is shown. */
+/** Each client saw the same as one without disconnects, and the end equals the stored response. */
 export function isSeenAlike(seen: { clients: { events: string[] }[]; uncut: string[]; shown: string }): void {
   const { clients, uncut, shown } = seen;
   for (const { events } of clients)

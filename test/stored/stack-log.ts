@@ -2,7 +2,7 @@ import type { Reported } from './stage.ts';
 
 const unreported: Reported = { ended: false, notStored: false, notKept: false };
 
-/** What the lines of a log say of requests. */
+/** The request lines of a log. */
 export class StackLog {
   readonly #reported = new Map<string, Reported>();
   #rest = '';

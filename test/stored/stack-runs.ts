@@ -101,7 +101,7 @@ class StackStage implements Stage {
     for (let tries = 0; tries < 20; tries += 1) {
       const pid = this.#stack.signal(name, seed, signal);
       if (pid !== undefined) return pid;
-      await sleep(100); // Its upstream is not asked yet.
+      await sleep(100); // Its upstream has not been called yet.
     }
     return at === 'background' ? this.#stack.signalAny(at, random, signal) : undefined;
   }

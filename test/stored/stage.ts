@@ -2,13 +2,13 @@ import type { Clock } from '../../shared/relay/ports/host.ts';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
 import type { Ask, Asked } from './seeded-client.ts';
 
-/** What the relay's log says of a request. */
+/** The relay's log line of a request. */
 export interface Reported {
-  /** It came to its end: nobody killed it before. */
+  /** It ended normally, without a kill. */
   ended: boolean;
-  /** Its answer was not stored, and its client knows. */
+  /** Its answer was not stored, and its client was told. */
   notStored: boolean;
-  /** Its result is not there for repeats. */
+  /** Its result is not available for repeats. */
   notKept: boolean;
 }
 
@@ -16,42 +16,42 @@ export interface Owned {
   status: number;
   headers: Record<string, string>;
   text: string;
-  /** A try that got no answer may have been done. */
+  /** An attempt without an answer may have succeeded. */
   tries: number;
 }
 
 export type EndpointName = 'responses' | 'chat/completions';
 
-/** Where the story of one seed is played: the relay, and what befalls it. */
+/** The environment of one seed's story: the relay and its faults. */
 export interface Stage {
   readonly seed: number;
   readonly random: SeededRandom;
   readonly clock: Clock;
-  /** Of the upstream's answer to `input`. */
+  /** The text of the upstream's answer to `input`. */
   readonly pieces: number;
   readonly answerMs: number;
-  /** What is asked, as the upstream understands it. */
+  /** A request in the upstream's format. */
   readonly input: string;
-  /** Asks once, whatever befalls. */
+  /** Sends one request, whatever happens. */
   readonly ask: Ask;
-  /** Asks again while processes and stores fail. */
+  /** Retries while processes and stores fail. */
   own(asked: Asked): Promise<Owned>;
-  /** Strikes the process that answers this story's call, or its store, if that is its fate. */
+  /** Injects this story's planned fault into the answering process or its store. */
   strike(at: EndpointName | 'background'): Promise<void>;
-  /** Once its end is logged, or can no longer come because its process was killed. */
+  /** Resolves once its end is logged, or impossible because its process was killed. */
   readonly strangersKey: string;
   reportedEnd(requestId: string, at: EndpointName): Promise<Reported>;
-  /** Every path of a response, asked by another account. */
+  /** Requests every path of a response with another account. */
   stranger(id: string): Promise<void>;
-  /** To be looked at again when everything has expired. */
+  /** Registers it for the check after everything has expired. */
   remember(id: string): void;
 }
 
-/** What came of a story. */
+/** The result of a story. */
 export interface Story {
   kind: string;
   status: string | undefined;
-  /** How often a client was cut off, or went away. */
+  /** How often a client was disconnected or left. */
   cuts: number;
   calls: number;
 }

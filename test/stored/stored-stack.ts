@@ -44,11 +44,11 @@ export class StoredStack {
   readonly #tables: FaultedTables;
   readonly #stack: LocalStack;
   readonly #log: StackLog;
-  /** Of the call to the upstream that a seed made last. */
+  /** The latest upstream call of each seed. */
   readonly #ports: Map<number, number>;
   readonly #sweeps: NodeJS.Timeout;
   readonly #kills: { name: string; atMs: number }[] = [];
-  /** What befell processes, by kind. */
+  /** Process faults, by kind. */
   readonly befallen: Record<string, number> = {};
 
   private constructor({ running, tables, stack, ports, log }: Parts) {
@@ -67,7 +67,7 @@ export class StoredStack {
     tables.upstream.script(slowScript(ports));
     const { put, rows } = tables;
     await put('charges', { id: 1, type: 'token-billing', models: ['m'], input: 1, output: 2 });
-    // A claim without a reservation, of a call whose process was killed, is held for two minutes more.
+    // A claim without a reservation, left by a killed process, lasts two more minutes.
     await put('settings', { name: 'limits', value: { account_concurrency: 50, request_seconds: 120 } });
     const accounts = [...seeds.map(accountOf), 'stranger'];
     for (const account of accounts)
@@ -101,7 +101,7 @@ export class StoredStack {
     return { status, headers: Object.fromEntries(headers), body };
   }
 
-  /** Asks again while processes and stores fail. */
+  /** Retries while processes and stores fail. */
   async own(account: string, asked: Asked): Promise<Owned> {
     for (let tries = 1; ; tries += 1) {
       const response = await this.#fetch(account, asked).catch(() => undefined);
@@ -128,7 +128,7 @@ export class StoredStack {
     });
   }
 
-  /** To the process that has called the upstream for a seed. Undefined: none has, or it is gone. */
+  /** The process that called the upstream for a seed. Undefined if none did, or if it is gone. */
   signal(name: string, seed: number, signal: NodeJS.Signals): number | undefined {
     const port = this.#ports.get(seed);
     const pid = port === undefined ? undefined : processOfPort(port, this.#stack.environmentPids(name));
@@ -161,7 +161,7 @@ export class StoredStack {
     this.befallen[kind] = (this.befallen[kind] ?? 0) + 1;
   }
 
-  /** Faults that met calls of the store, by kind. */
+  /** Faults of store calls, by kind. */
   get storeFaults(): Record<string, number | undefined> {
     return this.#tables.store.counts.faults;
   }
@@ -179,7 +179,7 @@ export class StoredStack {
     }
   }
 
-  /** What is in the tables once no reservation is open. */
+  /** The content of the tables once no reservation is open. */
   async rowsLeft(): Promise<RowsLeft> {
     const { rows } = this.#tables;
     await until(async () => {
@@ -206,7 +206,7 @@ export class StoredStack {
     };
   }
 
-  /** As if what is stored had been stored longer ago than it is kept. Rows stay, as DynamoDB removes them with days of delay. */
+  /** Makes all stored data appear expired. Rows stay, because DynamoDB deletes them days later. */
   async expire(): Promise<void> {
     const expires = Math.floor(Date.now() / 1000) - 1;
     for (const table of ['responses', 'runtime'] as const)
@@ -223,13 +223,13 @@ export class StoredStack {
     await this.#running.disposeAsync();
   }
 
-  /** Runs what is scheduled. */
+  /** Runs the scheduled functions. */
   #sweep(): void {
     send(this.#stack.pid, 'SIGUSR2');
   }
 }
 
-/** @param ports of the processes that have asked, by seed */
+/** @param ports ports of the calling processes, by seed */
 const slowScript =
   (ports: Map<number, number>): Script =>
   async ({ body, remotePort }, reply) => {
@@ -251,7 +251,7 @@ async function* decoded(body: ReadableStream<Uint8Array>): AsyncGenerator<string
   for await (const bytes of body) yield decoder.decode(bytes, { stream: true });
 }
 
-/** False: it has ended meanwhile. */
+/** False if the process has exited in the meantime. */
 function send(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { storiesOfSeeds } from './virtual-stage.ts';
 
-/** One story again: `STORED_SEED=230 npm test -- test/stored/stories.test.ts`. */
+/** To repeat one story: `STORED_SEED=230 npm test -- test/stored/stories.test.ts`. */
 const onlySeed = process.env['STORED_SEED'];
 const [first, count] =
   onlySeed === undefined ? [1, 150] : [Number(onlySeed), Number(process.env['STORED_SEEDS'] ?? 1)];
 
-it('stored and keyed answers are whole, charged once and seen by nobody else, whatever fails', async () => {
+it('stored and keyed answers are complete, charged once and invisible to other accounts, whatever fails', async () => {
   const stories = await storiesOfSeeds(first, count);
   if (onlySeed !== undefined) return;
   const countOf = (what: (story: (typeof stories)[number]) => boolean): number => stories.filter(what).length;

@@ -2,7 +2,7 @@ import { hold } from './seen-events.ts';
 import { inputOf } from './slow-answer.ts';
 import type { Stage } from './stage.ts';
 
-/** Another account tries every path of a response, and to go on from it. */
+/** Another account tries every path of a response, and to continue it. */
 export async function strangerSees(stage: Stage, id: string): Promise<void> {
   const body = { model: 'm', input: inputOf(stage.seed, 1, 0), previous_response_id: id };
   const tried: [number, string, string, object?][] = [
@@ -11,7 +11,7 @@ export async function strangerSees(stage: Stage, id: string): Promise<void> {
     [404, 'GET', `/${id}/input_items`],
     [404, 'POST', `/${id}/cancel`],
     [404, 'DELETE', `/${id}`],
-    // As for an id that nobody has.
+    // The same as for an unknown id.
     [400, 'POST', '', body],
   ];
   for (const [refused, method, path, sent] of tried) {

@@ -1,4 +1,4 @@
-/** Stories in virtual time: every call has an environment of its own, which dies at one of its calls of a store, or whose stores fail. */
+/** Stories in virtual time: every call has its own environment, which may die at a store call or have failing stores. */
 import { closeExpired, type CloseRecord } from '../../shared/billing/quota-item.ts';
 import { defaultSettings } from '../../shared/config/settings.ts';
 import { StoreBusy, StoreUnavailable } from '../../shared/relay/ports/store-errors.ts';
@@ -16,7 +16,7 @@ import { inputOf, priceOf, slowAnswer } from './slow-answer.ts';
 import type { EndpointName, Owned, Stage, Story, Reported } from './stage.ts';
 import { strangerSees } from './stranger.ts';
 
-/** So many calls may die, and so many meet a store that fails: whoever repeats one is answered at last. */
+/** Limits of deaths and of calls with failing stores, so that a client that retries is answered eventually. */
 const fatalCalls = 2;
 const roughCalls = 12;
 const sweepEveryMs = 30_000;
@@ -46,7 +46,7 @@ export class VirtualStage implements Stage {
   };
   readonly #home = new BillingRig(this.#options);
   readonly #fate: Fate;
-  /** By the id of the request. */
+  /** By request id. */
   readonly #environments = new Map<string, Environment>();
   readonly #closed: CloseRecord[] = [];
   #asked = 0;
@@ -107,7 +107,7 @@ export class VirtualStage implements Stage {
     };
   }
 
-  /** In the environment of this request, for which its fate is waiting. */
+  /** Runs in the environment of this request, with its planned fault. */
   ask = (asked: Asked): Promise<Answered> => {
     this.#asked += 1;
     return this.#respond(asked, {
@@ -267,7 +267,7 @@ async function* untilBroken(
   }
 }
 
-/** Throws what is wrong. */
+/** Throws on any violation. */
 export async function storiesOfSeeds(first: number, count: number) {
   const stories = [];
   const wrong: string[] = [];
