@@ -86,7 +86,7 @@ let page: Page;
 let complaints: string[];
 let base: string;
 beforeAll(async () => {
-  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser({ draws: folder !== undefined })]);
   await seedRelay(rig.client, { nowMs, accounts: 120, models: 40, channels: 8, rows: 120 });
   await put(rig.client, 'charges', [
     { id: 900, type: 'token-billing', models: ['typed-wrong'], input: '0,018', output: 1 },
