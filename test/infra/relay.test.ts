@@ -268,6 +268,11 @@ describe('a prop that is invalid in the options of a stage', () => {
     [{ memory: { chat: 64 } }, 'memory.chat: found 64'],
     [{ alarmMail: 'ops@example.com' }, 'alarmMail: not a prop; did you mean alarmEmail?'],
     [{ encryptionKeyArn: keyArn }, 'encryptionKeyArn: not a prop; did you mean encryptionKey?'],
+    [{ encryptionKey: keyArn }, `encryptionKey: found "${keyArn}", expected an object of CDK`],
+    [
+      { encryptionKeys: { logs: keyArn } },
+      `encryptionKeys.logs: found "${keyArn}", expected an object of CDK`,
+    ],
     [{ vpc: {} }, 'vpc.subnetIds: found nothing, expected a list of 1 to 16 ids'],
     [
       { vpc: { subnetIds: ['subnet-0123456789abcdef0'], securityGroupIds: ['sg-0123456789abcdef0'] } },

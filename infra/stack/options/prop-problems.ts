@@ -13,7 +13,8 @@ import type { StageOptions } from './option-table.ts';
 
 /**
  * Maps each prop to the option whose rules check it. If the text is empty, only the name is checked, because the construct or CDK
- * checks the value. A map has the rules of the prop's fields, which no option has in this form.
+ * checks the value. `object` refuses a text, such as an ARN, where CDK wants an object. A map has the rules of the prop's fields, which
+ * no option has in this form.
  */
 export interface PropRules {
   readonly [prop: string]: string | PropRules;
@@ -46,6 +47,11 @@ type Checked = [prop: string, option: string, value: unknown];
 
 const ruleOf = (rules: PropRules, name: string) => (Object.hasOwn(rules, name) ? rules[name] : undefined);
 
+function optionOf(rules: PropRules, name: string): string {
+  const rule = ruleOf(rules, name);
+  return typeof rule === 'string' && rule !== 'object' ? rule : '';
+}
+
 /** Returns false for objects of CDK. */
 export function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
@@ -56,8 +62,8 @@ export function isPlain(value: unknown): boolean {
 
 const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
-    const option = ruleOf(rules, name);
-    if (typeof option !== 'string' || option === '' || value === undefined || !isPlain(value)) return [];
+    const option = optionOf(rules, name);
+    if (option === '' || value === undefined || !isPlain(value)) return [];
     const said = removeObjects(value, fieldsOf(option));
     return isKnown(said) ? [[name, option, said]] : [];
   });
@@ -65,8 +71,8 @@ const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[
 /** Objects of CDK, and lists that only CloudFormation can resolve. Only their combination with others is checked. */
 const listUnchecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
-    const option = ruleOf(rules, name);
-    if (typeof option !== 'string' || option === '') return [];
+    const option = optionOf(rules, name);
+    if (option === '') return [];
     return !isPlain(value) || (Array.isArray(value) && !isKnown(value)) ? [[name, option, value]] : [];
   });
 
@@ -83,6 +89,8 @@ function findProblems(props: Props, rules: PropRules, isKnown: IsKnown): string[
   const names = Object.entries(props).flatMap(([name, value]) => {
     const rule = ruleOf(rules, name);
     if (rule === undefined) return [`${name}: ${describeUnknownName(name, Object.keys(rules), 'a prop')}`];
+    if (rule === 'object' && typeof value === 'string')
+      return [`${name}: found "${value}", expected an object of CDK`];
     if (typeof rule === 'string' || typeof value !== 'object' || value === null) return [];
     return findProblems({ ...value }, rule, isKnown).map((problem) => `${name}.${problem}`);
   });
