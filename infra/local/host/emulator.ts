@@ -4,7 +4,9 @@
  */
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { accessSync, constants, mkdirSync, mkdtempSync, existsSync, statSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -148,7 +150,10 @@ async function waitUntilAnswering(endpoint: string): Promise<void> {
   const deadline = Date.now() + startTimeoutMs;
   for (;;) {
     try {
-      await fetch(endpoint, { signal: AbortSignal.timeout(1000) });
+      // Not by `fetch`, whose first call takes 20 ms of processor time.
+      const asked = request(endpoint, { timeout: 1000 }).on('timeout', () => asked.destroy());
+      const [answer] = (await once(asked.end(), 'response')) as [IncomingMessage];
+      answer.resume();
       return;
     } catch {
       if (Date.now() > deadline)

@@ -24,14 +24,12 @@ import {
   type VendorRequest,
 } from '../vendor.ts';
 import { createBetaRules, type Betas, type Gate } from './betas.ts';
+import type { Block, MessagesBody, ReadBody } from './body.ts';
 import {
   readMessagesTranscript,
   listBlocks,
-  readBody,
   thinkingOf,
-  type Block,
   type ClaudeModel,
-  type MessagesBody,
   type MessagesCall,
 } from './request.ts';
 import { parameterRules, thinkingRules } from './rules.ts';
@@ -74,15 +72,18 @@ interface EventFraming {
 
 export const messagesRules: Rules<MessagesCall> = { ...messageRules, ...parameterRules, ...thinkingRules };
 
-/** Rules of the request's form and model; each vendor adds those of its headers. */
-export const createGateRules = (server: MessagesServer): Rules<Gate> => ({
+/**
+ * Rules of the request's form and model; each vendor adds those of its headers.
+ * @param readBody absent: only the names of the rules are wanted
+ */
+export const createGateRules = (server: MessagesServer, readBody?: ReadBody): Rules<Gate> => ({
   ...server.gate,
   ...createBetaRules(server.betas),
   // The body has the fields of the schema, all that are required and no others
   // [docs/api/messages (the SDK: MessageCreateParamsBase)].
   body(gate) {
-    const read = readBody(bodyOf(gate, server), server.isNewer(gate));
-    return 'problem' in read && read.problem;
+    const read = readBody?.(bodyOf(gate, server), server.isNewer(gate));
+    return read !== undefined && 'problem' in read && read.problem;
   },
   // Models that do not exist answer 404 [docs/api/errors].
   model: ({ value }) =>
@@ -99,7 +100,7 @@ const bodyOf = ({ value }: Gate, { ownFields = [] }: MessagesServer): unknown =>
 type Posted = Pick<VendorRequest, 'headers' | 'text'>;
 
 /** A continued thread is the whole conversation from here on [platform.claude.com, "Message threads", November 2026]. */
-export function serveMessages({ headers, text }: Posted, server: MessagesServer): VendorReply {
+export async function serveMessages({ headers, text }: Posted, server: MessagesServer): Promise<VendorReply> {
   const gate = { headers, value: parseObject(text) };
   const { type, previous_message_id: id } = asRecord(gate.value?.['thread']);
   if (type !== 'continue') return serveGate(gate, server, (call) => answer(call, server));
@@ -134,7 +135,7 @@ const answerFields =
   );
 
 /** Counts as the usage of an answer does. */
-export function serveCount({ headers, text }: Posted, server: MessagesServer): VendorReply {
+export async function serveCount({ headers, text }: Posted, server: MessagesServer): Promise<VendorReply> {
   const value = parseObject(text);
   const extra = answerFields.find((field) => value && field in value);
   if (extra !== undefined)
@@ -146,14 +147,15 @@ export function serveCount({ headers, text }: Posted, server: MessagesServer): V
   });
 }
 
-function serveGate(
+async function serveGate(
   gate: Gate,
   server: MessagesServer,
   reply: (call: MessagesCall) => VendorReply,
-): VendorReply {
+): Promise<VendorReply> {
+  const { readBody } = await import('./body.ts');
   const { refuse } = server;
   const { headers } = gate;
-  const stopped = refuseByRule(createGateRules(server), gate, refuse);
+  const stopped = refuseByRule(createGateRules(server, readBody), gate, refuse);
   if (stopped) return stopped;
   const isNewer = server.isNewer(gate);
   const read = readBody(bodyOf(gate, server), isNewer);

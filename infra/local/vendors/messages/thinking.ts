@@ -1,7 +1,8 @@
 /** Thinking blocks with their signatures, and the cache of prompts: what depends on all that stands before a block. */
 import { prefixHashes, countPromptTokens, type Counts, type PrefixMemory } from '../script.ts';
 import { signPayload, hashSha256, verifyPayload } from '../vendor.ts';
-import { blocksOf, type Block, type MessagesBody, type MessagesCall } from './request.ts';
+import type { Block, MessagesBody } from './body.ts';
+import { blocksOf, type MessagesCall } from './request.ts';
 
 /**
  * Signatures of thinking blocks: each names the text, the account and everything before the block, so that an

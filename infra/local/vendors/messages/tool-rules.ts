@@ -1,6 +1,7 @@
 /** Anthropic's rejections of messages, tools and tool results. */
 import type { Rules } from '../vendor.ts';
-import { blocksOf, listBlocks, type Block, type MessagesCall } from './request.ts';
+import type { Block } from './body.ts';
+import { blocksOf, listBlocks, type MessagesCall } from './request.ts';
 
 const idPattern = /^[a-zA-Z0-9_-]{1,64}$/;
 const namePattern = /^[a-zA-Z0-9_-]{1,128}$/;
