@@ -19,7 +19,7 @@ import { resolveTemplate } from './loopback/resolve-template.ts';
 import { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, Resource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
-import { emptyBundles, synthesize } from './synthesize.ts';
+import { emptyBundles, synthesize, synthesizeApp } from './synthesize.ts';
 
 const pages = policyPages.map(readPolicy);
 const role = new ExecutionRole();
@@ -178,7 +178,7 @@ describe('a deployment by a role that lacks one action', () => {
         accessLog: true,
         bundlesFolder,
       });
-      const own = app.synth().getStackArtifact(stack.artifactId).template as DeployedTemplate;
+      const own = synthesizeApp(app).getStackArtifact(stack.artifactId).template as DeployedTemplate;
       const deployBy = (by: ExecutionRole) => {
         const stacks = new CloudFormationStacks(new Account());
         const made = stacks.plan('acme-models', own, { role: by });

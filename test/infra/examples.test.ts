@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { withoutReport } from '../../infra/stack/create-app.ts';
 import { root } from '../docs/pages.ts';
-import { resourcesOf, type Template } from './synthesize.ts';
+import { hashFunctionsOnce, resourcesOf, type Template } from './synthesize.ts';
 
 const folder = path.join(root, 'examples');
 const examples = readdirSync(folder).filter((name) => !name.endsWith('.md'));
@@ -19,10 +19,12 @@ beforeAll(async () => {
   const context = { 'aws:cdk:disable-asset-staging': true, ...withoutReport };
   vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify(context));
   vi.stubEnv('CDK_VALIDATION', 'false');
+  const stop = hashFunctionsOnce();
   for (const name of apps) {
     vi.stubEnv('CDK_OUTDIR', path.join(outputs, name));
     await import(path.join(folder, name, 'app.ts'));
   }
+  stop();
   vi.unstubAllEnvs();
 }, 120_000);
 afterAll(() => rmSync(outputs, { recursive: true }));

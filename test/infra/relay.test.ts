@@ -16,7 +16,7 @@ import { withoutReport } from '../../infra/stack/create-app.ts';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { Relay, type RelayProps } from '../../infra/stack/relay.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
-import { emptyBundles, readable, resourcesOf, type Template } from './synthesize.ts';
+import { emptyBundles, readable, resourcesOf, synthesizeApp, type Template } from './synthesize.ts';
 
 const here = { account: '123456789012', region: 'eu-central-1' };
 const keyArn = 'arn:aws:kms:eu-central-1:123456789012:key/0b9c7b4e';
@@ -49,7 +49,7 @@ const newRelay = (stack: Stack, props: RelayProps = {}, id = 'Relay'): Relay =>
 
 function templateOf(stack: Stack): Template {
   const app = stack.node.root as App;
-  return app.synth().getStackArtifact(stack.artifactId).template as Template;
+  return synthesizeApp(app).getStackArtifact(stack.artifactId).template as Template;
 }
 
 const policiesOf = (template: Template, start: string): string =>

@@ -1,8 +1,11 @@
 /** Synthesizes the stack in this process with empty bundles, because these tests check only the template. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { App } from 'aws-cdk-lib';
+import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
 import { createApp } from '../../infra/stack/create-app.ts';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 
@@ -74,7 +77,7 @@ function synthesizeAnew({ stage, ...options }: Record<string, unknown>): Synthes
       options,
       validate: false,
     });
-    const assembly = app.synth();
+    const assembly = synthesizeApp(app);
     const templateOf = ({ artifactId }: { artifactId: string }): Template =>
       assembly.getStackArtifact(artifactId).template as Template;
     return {
@@ -86,6 +89,39 @@ function synthesizeAnew({ stage, ...options }: Record<string, unknown>): Synthes
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+export function synthesizeApp(app: App): CloudAssembly {
+  const stop = hashFunctionsOnce();
+  try {
+    return app.synth();
+  } finally {
+    stop();
+  }
+}
+
+const require = createRequire(import.meta.url);
+const hashes = require(
+  join(require.resolve('aws-cdk-lib/package.json'), '../aws-lambda/lib/function-hash.js'),
+) as { calculateFunctionHash: (of: object, mixins?: string) => string };
+
+/**
+ * CDK hashes a function again for each reference to its version: 52 times, which takes a quarter of a synthesis. No function changes
+ * after the aspects ran, so each is hashed once until the returned function is called.
+ */
+export function hashFunctionsOnce(): () => void {
+  const { calculateFunctionHash } = hashes;
+  const known = new Map<object, Map<string, string>>();
+  hashes.calculateFunctionHash = (of, mixins = '') => {
+    const ofFunction = known.get(of) ?? new Map<string, string>();
+    known.set(of, ofFunction);
+    const hash = ofFunction.get(mixins) ?? calculateFunctionHash(of, mixins);
+    ofFunction.set(mixins, hash);
+    return hash;
+  };
+  return () => {
+    hashes.calculateFunctionHash = calculateFunctionHash;
+  };
 }
 
 /** Returns the folder with an empty bundle for every function. */
