@@ -16,11 +16,12 @@ const leavesOf = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 
 const commands = leavesOf(createProgram(context));
+const names = new Set(commands.map(composeCommandName));
 const optionsOf = (command: Command): string[] => command.options.map(({ long }) => long ?? '');
 
 describe('the help of each command', () => {
   it.each(commands.map((command) => composeCommandName(command)))(
-    '%s has an example that the tool accepts',
+    '%s has an example that the tool accepts, and refers only to existing commands',
     async (name) => {
       const { code, output } = await runOps([...name.split(' '), '--help']);
       expect(code).toBe(0);
@@ -28,6 +29,8 @@ describe('the help of each command', () => {
       const own = examples.filter((words) => words === name || words.startsWith(`${name} `));
       expect(own.length).toBeGreaterThan(0);
       expect(output).not.toMatch(/\(default: [^)]*\)\s+\(default: /);
+      const referred = [...output.matchAll(/`([a-z-]+ [a-z]+)`/g)].map(([, words = '']) => words);
+      expect(referred.filter((words) => !names.has(words))).toEqual([]);
       const command = commands.find((each) => composeCommandName(each) === name);
       const known = [...(command ? optionsOf(command) : []), '--stack', '--stage', '--profile'];
       expect(known).toEqual(

@@ -140,7 +140,7 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
         ),
         '--output <tokens>': ['output tokens, including reasoning', parseTokens, 0],
         '--at <time>': ['start time of the call (default: now)', parseFuture],
-        '--account <name>': 'customer who pays (default: the price of everybody)',
+        '--account <name>': 'customer who pays (default: the standard price)',
       },
       examples: [
         'charge explain gpt-4o --input 1200 --cached 1024 --output 350',

@@ -34,7 +34,7 @@ export interface RowGroup {
 export const defineShow = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   defineView('show', {
     does: `show a ${noun} and who changed it last`,
-    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\`` },
+    takes: { [`<${keyAttributes[table]}>`]: `from \`${table.slice(0, -1)} list\`` },
     ...(examples.show && { examples: examples.show }),
     run: async ({ ports, terminal }, written: string) => {
       const keyName = keyAttributes[table];
@@ -72,7 +72,7 @@ const defineSaveCommand = (verb: 'new' | 'set', does: string, group: RowGroup): 
   return defineChange(verb, {
     does,
     takes: {
-      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : `from \`${noun} list\``,
+      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : `from \`${table.slice(0, -1)} list\``,
       '<attributes...>': attributesAbout,
       ...waitOption,
     },
@@ -96,7 +96,7 @@ export const defineSet = (group: RowGroup): CommandDefinition =>
 export const defineOff = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   defineChange('off', {
     does: `delete a ${noun}; undo with \`version rollback\``,
-    takes: { [`<${keyAttributes[table]}>`]: `from \`${noun} list\``, ...waitOption },
+    takes: { [`<${keyAttributes[table]}>`]: `from \`${table.slice(0, -1)} list\``, ...waitOption },
     examples: examples.off ?? [],
     plan: async (run, written: string, options: WaitOption) =>
       defineSave(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),
