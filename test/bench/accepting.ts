@@ -1,7 +1,7 @@
 /**
  * How long a background response takes from the request to the queued object, or to the first event, on the running
- * stack: `npm run build && npm run app && node test/bench/accepting.ts`. Once with the tables as fast as the emulator is,
- * once with 10 ms on top of each of their calls, which is what a table of AWS takes, and more.
+ * stack: `npm run build && npm run app && node test/bench/accepting.ts`. Once at the emulator's speed, and once with 10 ms
+ * added to each table call, which is at least what a table in AWS takes.
  */
 import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { startFaultProxy } from '../support/fault-proxy.ts';
@@ -51,7 +51,7 @@ async function ended(id: string): Promise<void> {
   }
 }
 
-/** Milliseconds to what says that the response is queued; then waits for its end. */
+/** Milliseconds until the response is reported as queued; then waits for its end. */
 async function acceptedMs(more: object): Promise<number> {
   const startMs = performance.now();
   const response = await post({ background: true, ...more });

@@ -22,7 +22,7 @@ const environment = {
   SEAL_KEYS: '{"1":"seal"}',
 };
 
-/** What an expression comes to in a fresh process, after the start of a bundle as `bundle`. */
+/** Evaluates an expression in a new process that has loaded the bundle as `bundle`. */
 function evaluate(bundle: string, expression: string, environment: Record<string, string> = {}): unknown {
   const url = pathToFileURL(join(bundle, 'index.mjs')).href;
   const code = `globalThis.awslambda = { streamifyResponse: (handler) => handler };
@@ -38,21 +38,18 @@ function evaluate(bundle: string, expression: string, environment: Record<string
 }
 
 describe('a bundle', () => {
-  test.each(functionNames)(
-    'of %s has the SDK behind the switch alone: nothing of it is loaded without',
-    (name) => {
-      const { outputs } = JSON.parse(readFileSync(locateMetaFile(built, name), 'utf8')) as Metafile;
-      const first = new Set(['index.mjs', 'main.mjs']);
-      for (const file of first)
-        for (const { kind, path } of outputs[file]?.imports ?? [])
-          if (kind === 'import-statement') first.add(path);
-      const inputs = [...first].flatMap((file) => Object.keys(outputs[file]?.inputs ?? {}));
-      expect(inputs.length).toBeGreaterThan(10);
-      expect(inputs.filter((input) => /node_modules\/(@aws-sdk|@smithy)\//.test(input))).toEqual([]);
-    },
-  );
+  test.each(functionNames)('of %s loads the SDK only with the switch', (name) => {
+    const { outputs } = JSON.parse(readFileSync(locateMetaFile(built, name), 'utf8')) as Metafile;
+    const first = new Set(['index.mjs', 'main.mjs']);
+    for (const file of first)
+      for (const { kind, path } of outputs[file]?.imports ?? [])
+        if (kind === 'import-statement') first.add(path);
+    const inputs = [...first].flatMap((file) => Object.keys(outputs[file]?.inputs ?? {}));
+    expect(inputs.length).toBeGreaterThan(10);
+    expect(inputs.filter((input) => /node_modules\/(@aws-sdk|@smithy)\//.test(input))).toEqual([]);
+  });
 
-  test('of chat loads neither web streams nor WebCrypto nor files as promises nor undici at its start', () => {
+  test('of chat loads neither web streams, WebCrypto, fs/promises nor undici at its start', () => {
     const loaded = `process.moduleLoadList.filter((name) => /webstreams|webcrypto|fs\\/promises|undici/.test(name))`;
     const bare = execFileSync(
       process.execPath,
@@ -63,7 +60,7 @@ describe('a bundle', () => {
   });
 
   test.each([...answeringFunctions.map((name) => ['relay', name] as const), ['aws-sdk-js', 'chat'] as const])(
-    'asks by the client of %s for the configuration before its first call: %s',
+    'requests the configuration with the client %s before its first call: %s',
     async (client, name) => {
       const asked: unknown[] = [];
       const agents: unknown[] = [];
@@ -93,7 +90,7 @@ describe('a bundle', () => {
     },
   );
 
-  test('of chat starts also where its store does not answer', () => {
+  test('of chat starts even if its store does not answer', () => {
     expect(evaluate(join(built, 'chat'), 'typeof bundle.handler', environment)).toBe('function');
   });
 });

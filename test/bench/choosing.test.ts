@@ -7,7 +7,7 @@ import { channelCount, longRequest, modelNames, snapshotOf } from './choosing.ts
 const request = longRequest(1);
 const [first = '', second = ''] = modelNames;
 
-/** The snapshot, and how often the models of its channels were read. */
+/** The snapshot, and the number of reads of its channels' models. */
 function counted(): { snapshot: ReturnType<typeof snapshotOf>; reads: () => number } {
   let reads = 0;
   const snapshot = snapshotOf();
@@ -24,7 +24,7 @@ function counted(): { snapshot: ReturnType<typeof snapshotOf>; reads: () => numb
 }
 
 describe('choosing among 503 channels that each serve 300 models', () => {
-  it('looks at the channels at the first call to a model of a snapshot, and never for names that nobody serves', () => {
+  it('reads the channels only at the first call to a model of a snapshot, and never for unknown models', () => {
     const { snapshot, reads } = counted();
     const serving = new ServingChannels();
     const found = serving.find({ snapshot, startedMs: 1 }, first);
@@ -40,7 +40,7 @@ describe('choosing among 503 channels that each serve 300 models', () => {
     expect(reads()).toBe(2 * channelCount);
   });
 
-  it('scores each once, and asks for the health of no other than is taken', () => {
+  it('scores each once, and reads the health only of the chosen one', () => {
     const found = new ServingChannels().find({ snapshot: snapshotOf(5), startedMs: 1 }, first);
     const candidates = 'candidates' in found ? found.candidates : [];
     const score = scoreOf({ key: keyRow(), request });

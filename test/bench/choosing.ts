@@ -1,6 +1,6 @@
 /**
- * What choosing a channel costs with 503 channels that each serve 300 models: from the model's name to the candidate that
- * is tried first. `node test/bench/choosing.ts` prints it.
+ * Measures choosing a channel among 503 channels that each serve 300 models: from the model's name to the first
+ * candidate. `node test/bench/choosing.ts` prints it.
  */
 import { ChannelRow } from '../../shared/config/rows/channel-row.ts';
 import type { Snapshot } from '../../shared/config/snapshot.ts';
@@ -36,7 +36,7 @@ export function snapshotOf(priorities = 1): Snapshot {
     input: 0.01,
     output: 0.03,
   }));
-  // As a function gets it: parsed from text.
+  // Parsed from text, as in a function.
   return JSON.parse(
     JSON.stringify({
       publishedAt: 1,
@@ -77,7 +77,7 @@ class Chooser {
   }
 }
 
-/** The fastest of many rounds of ten, in microseconds for one: on a busy machine, the one that was not interrupted. */
+/** The fastest of many rounds of ten, in microseconds for one run: on a busy machine, the round without interruptions. */
 async function fastest(work: (i: number) => unknown, rounds = 400): Promise<number> {
   let best = Infinity;
   for (let round = 0; round < rounds; round += 1) {

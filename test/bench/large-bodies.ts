@@ -1,6 +1,6 @@
 /**
- * What a body of 32 MB costs beside one of 4 MB, for each endpoint and kind of body: from its bytes to the body for the upstream. Prints
- * milliseconds of processor and how many times more it is, and fails above `ratioMax`: something does not stay linear then.
+ * Compares the cost of a body of 32 MB with one of 4 MB, for each endpoint and kind of body: from its bytes to the upstream body.
+ * Prints processor milliseconds and their ratio, and fails above `ratioMax`, because the cost is then no longer linear.
  * `node test/bench/large-bodies.ts`.
  */
 import { estimateInput, findMedia, loadMediaReader } from '../../shared/billing/estimate/input-tokens.ts';
@@ -16,7 +16,7 @@ import { findRefusedUrl } from '../../shared/relay/call/content-urls.ts';
 import { canonicalJson } from '../../shared/wire/json.ts';
 import { settingsWith } from '../support/dialect-parts.ts';
 
-/** Eight times the bytes, and room for what a collection of garbage takes. */
+/** Eight times the bytes, plus a margin for garbage collection. */
 const ratioMax = 12;
 const rounds = 3;
 const megabyte = 1024 * 1024;

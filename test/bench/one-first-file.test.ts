@@ -45,7 +45,7 @@ afterAll(() => {
 });
 
 describe('the files of a bundle', () => {
-  test('that are read later share classes and values with the one that is read first', async () => {
+  test('that are loaded later share classes and values with the first one', async () => {
     await buildFunctions(folders());
     const { handler } = (await import(pathToFileURL(join(root, 'dist', 'joined', 'index.mjs')).href)) as {
       handler: () => Promise<unknown>;
@@ -58,14 +58,14 @@ describe('the files of a bundle', () => {
       const path = locateMetaFile(join(import.meta.dirname, '..', '..', 'dist'), name);
       const metafile = JSON.parse(readFileSync(path, 'utf8')) as Metafile;
       const { 'index.mjs': index, 'main.mjs': main } = metafile.outputs;
-      // A function that prepares itself has one more, of some words, that awaits it.
+      // A function with `prepare` has one more small file that awaits it.
       const one = (main?.bytes ?? 0) + (index?.bytes ?? 0);
       expect(firstLoadBytes(metafile).first).toBe(one);
       if (main) expect(index?.bytes).toBeLessThan(100);
     }
   });
 
-  test('that are read while `prepare` is awaited get what they share from the file behind', async () => {
+  test('that are loaded while `prepare` is awaited get shared values from the second file', async () => {
     write(
       'functions/joined.ts',
       `import { Shared } from '../shared.ts'; let made = [];
@@ -78,7 +78,7 @@ describe('the files of a bundle', () => {
     expect((await handler()).slice(0, 3)).toEqual([2, 'more', 'other']);
   });
 
-  test('cannot wait for each other: an await at the top of a module fails the build', async () => {
+  test('cannot wait for each other: a top-level await fails the build', async () => {
     write('functions/joined.ts', `export const { made } = await import('../later.ts');`);
     await expect(buildFunctions(folders())).rejects.toThrow('Top-level await is not available');
   });

@@ -11,7 +11,7 @@ import { functionDescriptions, functionNames } from '../../infra/stack/construct
 import { measureStarts, quantile, type StartCost } from './start-cost.ts';
 
 export const firstLoadBytesMax = 300_000;
-/** What the design asks for. */
+/** The goal of the design. */
 const startRatioDesign = 1.6;
 /**
  * Above it something was added to the start. Compared with the fastest quarter of the rounds: other work on the
@@ -22,7 +22,7 @@ const rounds = 25;
 
 const outputFolder = join(import.meta.dirname, '..', '..', 'dist');
 
-/** The bundle's entry and all that it imports statically: what is read before the first request. */
+/** The bundle's entry and all its static imports, which are read before the first request. */
 export function firstLoadBytes(metafile: Metafile): { first: number; later: number } {
   const total = Object.values(metafile.outputs).reduce((sum, output) => sum + output.bytes, 0);
   const seen = new Set<string>();
@@ -40,7 +40,7 @@ export function firstLoadBytes(metafile: Metafile): { first: number; later: numb
 
 const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} KB`;
 
-/** Prints how much code a function loads; false when it is above the limit. */
+/** Prints how much code a function loads. Returns false above the limit. */
 function reportBytes(name: string): boolean {
   const metafile = JSON.parse(readFileSync(locateMetaFile(outputFolder, name), 'utf8')) as Metafile;
   const { first, later } = firstLoadBytes(metafile);
@@ -49,7 +49,7 @@ function reportBytes(name: string): boolean {
   return first <= firstLoadBytesMax;
 }
 
-/** Prints a function's start beside the empty handler's of the same rounds; false when it is above the limit. */
+/** Prints a function's start next to the empty handler's of the same rounds. Returns false above the limit. */
 function reportStart(name: string, costs: StartCost[], emptyCosts: StartCost[]): boolean {
   const measures = { processor: milliseconds('processorMs'), clock: milliseconds('clockMs') };
   const ratios = Object.entries(measures).flatMap(([measure, of]) => {
@@ -64,7 +64,7 @@ function reportStart(name: string, costs: StartCost[], emptyCosts: StartCost[]):
     );
     return Number(low);
   });
-  // Either measure shows that the code can start as fast: each has its own disturbances.
+  // One passing measure is enough to prove that the code can start fast, because each has its own disturbances.
   return Math.min(...ratios) <= startRatioMax;
 }
 

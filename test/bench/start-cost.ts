@@ -1,5 +1,5 @@
 /**
- * What a start costs: from an empty process to the first call for work, under AWS's own runtime client. Lambda calls
+ * Measures the cost of a start: from an empty process to the first call for work, under AWS's own runtime client. Lambda calls
  * this the init phase; on both sides of a ratio it is the same Node, the same client and the same way to load.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { LambdaEnvironment } from '../../infra/local/lambda/environment.ts';
 
 export interface StartCost {
-  /** Processor time of all threads. Half as noisy as the clock on a machine that does other things too. */
+  /** Processor time of all threads. Half as noisy as the clock on a busy machine. */
   processorMs: number;
   clockMs: number;
 }
@@ -19,7 +19,7 @@ const functionEnvironment = {
   SEAL_KEYS: '{"1":"size"}',
 };
 
-/** Starts the bundle in `folder` once. Throws an Error, with what it printed, when it does not load. */
+/** Starts the bundle in `folder` once. Throws an Error with its output if it does not load. */
 async function measureStart(folder: string): Promise<StartCost> {
   const { promise, resolve, reject } = Promise.withResolvers<StartCost>();
   const output: string[] = [];
@@ -56,7 +56,7 @@ async function measureStart(folder: string): Promise<StartCost> {
 
 const processIn = (output: string[]): string => /pid (\d+)/.exec(output.join('\n'))?.[1] ?? '';
 
-/** Linux counts it for each thread in nanoseconds; where that is not to be had, NaN. */
+/** Linux counts it for each thread in nanoseconds. NaN if that is not available. */
 export function processorMilliseconds(processId: string): number {
   const threads = `/proc/${processId}/task`;
   if (!existsSync(threads)) return Number.NaN;
@@ -64,14 +64,14 @@ export function processorMilliseconds(processId: string): number {
     try {
       return Number(readFileSync(`${threads}/${thread}/schedstat`, 'utf8').split(' ')[0]);
     } catch {
-      return 0; // It has just ended.
+      return 0; // It has just exited.
     }
   });
   return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
 /**
- * Starts all bundles in turn, again and again, so that whatever else the machine does falls on all alike. For each
+ * Starts all bundles in turn, repeatedly, so that other load affects all of them equally. For each
  * folder its costs, in the order of the rounds.
  */
 export async function measureStarts(folders: string[], rounds: number): Promise<StartCost[][]> {

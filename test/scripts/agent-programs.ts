@@ -5,15 +5,15 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fencesOf } from '../docs/pages.ts';
 
-/** One run of a program: its home is its working folder, too. */
+/** One run of a program. Its home is also its working folder. */
 export interface AgentRun {
-  /** The folder that has the programs in `node_modules`. */
+  /** The folder with the programs in `node_modules`. */
   programs: string;
   home: string;
   baseUrl: string;
   key: string;
   model: string;
-  /** What the user says. */
+  /** The user's prompt. */
   said: string;
 }
 
@@ -62,7 +62,7 @@ function documented(language: string): string {
   return fence.code;
 }
 
-/** The text goes in by the standard input: opencode puts arguments in quotes. */
+/** The text goes to standard input, because opencode quotes arguments. */
 async function start(
   { programs, home, key, said }: AgentRun,
   name: string,

@@ -1,15 +1,15 @@
 import type { SeenRequest } from '../../infra/local/vendors/vendors.ts';
 
-/** What a vendor saw of one session. */
+/** The requests of one session at a vendor. */
 export interface SessionFacts {
   requests: number;
   /** Calls that were answered, in the request with most of them. */
   toolTurns: number;
-  /** Turns of that request that came back with their state, as the vendor gave it. */
+  /** Turns of that request that returned with the vendor's state unchanged. */
   statesBack: number;
   /** Summaries that the program asked for. */
   compactions: number;
-  /** What the vendor refused or merely tolerated. */
+  /** What the vendor rejected or only tolerated. */
   objections: string[];
 }
 
@@ -26,7 +26,7 @@ export function sessionFacts(requests: readonly SeenRequest[]): SessionFacts {
     compactions: requests.filter(({ body }) => isCompaction(body as Json) || isAsked(body as Json)).length,
     objections: requests.flatMap(({ path, status, rule, notes, body }) => [
       ...(status >= 400 ? [`${path}: ${status} ${rule}`] : []),
-      // Without the tools, Claude's thinking is that of another conversation; the vendor leaves it out.
+      // Without the tools, Claude's thinking belongs to another conversation, so the vendor omits it.
       ...(isCompaction(body as Json) ? [] : notes),
     ]),
   };

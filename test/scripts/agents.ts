@@ -1,8 +1,8 @@
 /**
- * Lets the real Codex CLI and opencode do tasks of six tool turns on OpenAI (Responses), Claude, Gemini and DeepSeek,
- * as the doubles of infra/local/vendors play them behind the running local stack, and lets Codex compact a session
- * twice on each. Prints what each vendor saw, and fails if it objected, if a state got lost or if the files are not as
- * they should be. Not part of `npm test`: it installs both programs (some 600 MB) from npm, unless a folder has them.
+ * Runs tasks of six tool turns in the real Codex CLI and opencode on OpenAI (Responses), Claude, Gemini and DeepSeek, as
+ * doubles of infra/local/vendors behind the running local stack, and lets Codex compact a session twice on each. Prints
+ * the requests at each vendor, and fails if a vendor objected, if a state got lost or if the files differ from the expected
+ * ones. Not part of `npm test`: it installs both programs (some 600 MB) from npm, unless a folder has them.
  *
  *   npm run build && npm run app && node test/scripts/agents.ts [folder with the programs in node_modules]
  */
@@ -106,7 +106,7 @@ const programs = process.argv[2] ?? folder;
 const more = vendors.map((served) => ({ ...served, model: served.model + known }));
 const stack = await startVendorStack([...vendors, ...more]);
 
-/** Whether the session went as it should; prints what was seen. */
+/** Prints the observations. Returns whether the session succeeded. */
 async function succeeds({ name, served, run, wanted }: Session, place: number): Promise<boolean> {
   const { model, vendor } = served;
   const home = path.join(folder, `home-${place}`);

@@ -1,6 +1,6 @@
 /**
- * How long it takes from the edit of a row to its mark, on the running stack: `node test/scripts/mark-times.ts`, with
- * `--large` beside 5,000 accounts with keys and 300 models with prices. Needs `npm run build && npm run app`.
+ * Measures the time from the edit of a row to its mark, on the running stack: `node test/scripts/mark-times.ts`, with
+ * `--large` with 5,000 more accounts with keys and 300 models with prices. Needs `npm run build && npm run app`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { HandEditRig } from '../support/hand-edit-rig.ts';
@@ -42,7 +42,7 @@ if (process.argv.includes('--large')) {
 }
 const times: { ms: number; what: string }[] = [];
 for (const edit of handEdits) {
-  // The compile that the mark before started ends meanwhile.
+  // The compile that the previous mark started ends in the meantime.
   await pause(500);
   const [table, row] = edit;
   const beganMs = performance.now();

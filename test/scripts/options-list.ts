@@ -1,4 +1,4 @@
-/** The list of options in docs/options.md, made of the table of options: run it to write it. */
+/** Writes the list of options in docs/options.md from the table of options. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OptionName } from '../../infra/stack/options/option-table.ts';

@@ -1,4 +1,4 @@
-/** The list of DynamoDB's actions in docs/server.md, made of the descriptions of the functions: run it to write it. */
+/** Writes the list of DynamoDB actions in docs/server.md from the descriptions of the functions. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serverDescription } from '../../infra/stack/constructs/function-descriptions.ts';

@@ -9,7 +9,7 @@ interface Head {
   headers: Record<string, string>;
 }
 
-// What Lambda's runtime gives handlers that stream.
+// The wrapper of Lambda's runtime for streaming handlers.
 Object.assign(globalThis, {
   awslambda: {
     streamifyResponse: (handler: unknown) => handler,

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the relay beside the floor handler and a bare pipe, in paired rounds in random order. Writes Markdown
- * and a chart. Compare ratios of one run, never times of two.
+ * `npm run bench`: the relay next to the floor handler and a bare pipe, in paired rounds in random order. Writes Markdown
+ * and a chart. Compare ratios within one run, never times of two runs.
  *
  *     npm run bench -- --rounds 12 --out docs/images        # some minutes, on a machine that does nothing else
  *     npm run bench -- --rounds 2 --force                   # on a machine that does
@@ -43,7 +43,7 @@ if (options.shapes) {
 }
 const stand = await startStand();
 try {
-  // Compiles what is hot, and fills caches.
+  // Warms up the compiler and the caches.
   await round(stand.targets);
   const rounds: Round[] = [];
   const others: number[] = [];

@@ -1,4 +1,4 @@
-/** What is measured of a target at one connection, in one round. */
+/** The measurements of a target at one connection, in one round. */
 import { Agent, request as sendRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quantile } from '../start-cost.ts';
@@ -22,7 +22,7 @@ const streams = 80;
 const longStreams = 6;
 const longChunks = 2_000;
 const timedCalls = 30;
-/** An environment that still settles would make the next call wait. */
+/** An environment that is still settling would delay the next call. */
 const gapMs = 4;
 
 export async function measure(target: Target): Promise<Figures> {
@@ -32,7 +32,7 @@ export async function measure(target: Target): Promise<Figures> {
   const spent = async (count: number, one: () => Promise<unknown>): Promise<number> => {
     const before = target.program?.processorMs() ?? Number.NaN;
     for (let index = 0; index < count; index += 1) await one();
-    // What is done after the last byte belongs to the call.
+    // Work after the last byte belongs to the call.
     await sleep(5 * gapMs);
     return ((target.program?.processorMs() ?? Number.NaN) - before) / count;
   };
@@ -79,7 +79,7 @@ interface Timed {
   delaysMs: number[];
 }
 
-/** Throws an Error unless the answer is whole and has status 200. */
+/** Throws an Error unless the answer is complete and has status 200. */
 function timed(
   { url, headers }: Target,
   agent: Agent,

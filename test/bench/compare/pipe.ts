@@ -1,4 +1,4 @@
-/** A process: a proxy that passes bytes on and does nothing else, the practical limit of any program on Node. */
+/** A process: a proxy that only forwards bytes, which is the practical limit of any Node program. */
 import { Agent, createServer, request as sendRequest } from 'node:http';
 
 const agent = new Agent({ keepAlive: true });

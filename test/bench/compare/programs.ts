@@ -1,4 +1,4 @@
-/** The processes of a comparison: started, asked for their processor time, ended. */
+/** Starts and ends the processes of a comparison, and measures their processor time. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -7,7 +7,7 @@ import { processorMilliseconds } from '../start-cost.ts';
 
 export interface Program {
   url: string;
-  /** Of all its threads since its start. NaN where the system does not say. */
+  /** Of all its threads since its start. NaN if the system does not report it. */
   processorMs(): number;
   stop(): Promise<void>;
 }
@@ -22,7 +22,7 @@ export async function startProgram(
   }: { port: number; parameters?: string[]; environment?: Record<string, string> },
 ): Promise<Program> {
   const child = spawn(process.execPath, [join(import.meta.dirname, file), ...parameters], {
-    // Nothing of the caller's environment: certificates, proxies and options of Node change what is measured.
+    // An empty environment, because certificates, proxies and Node options would change the measurement.
     env: { PATH: process.env['PATH'], PORT: String(port), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -43,7 +43,7 @@ async function readiness(child: ChildProcess, file: string): Promise<void> {
   const { stdout, stderr } = child;
   if (!stdout || !stderr) throw new Error('no pipes');
   const said: string[] = [];
-  // A function writes its log to stdout: nobody reads it, but it has to go somewhere.
+  // A function writes its log to stdout, which must be drained although nobody reads it.
   const listening = Promise.withResolvers<void>();
   for (const input of [stdout, stderr])
     createInterface({ input }).on('line', (line) => {

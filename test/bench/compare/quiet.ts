@@ -1,4 +1,4 @@
-/** Whether other programs use this machine: what they use falls on the targets unevenly. */
+/** Checks whether other programs use this machine, because their load affects the targets unevenly. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -15,7 +15,7 @@ function busyTicks(): number {
   return user + nice + system + irq + softirq + steal;
 }
 
-/** Cores that are in use now, while the targets do nothing. */
+/** Cores in use while the targets are idle. */
 export async function coresInUse(): Promise<number> {
   const before = busyTicks();
   const startedMs = performance.now();
@@ -23,7 +23,7 @@ export async function coresInUse(): Promise<number> {
   return (busyTicks() - before) / ticksPerSecond / ((performance.now() - startedMs) / 1000);
 }
 
-/** Waits until others use less than `most` cores. Throws an Error when they do not stop within a minute. */
+/** Waits until other programs use less than `most` cores. Throws an Error if they do not within a minute. */
 export async function waitForQuiet(most: number): Promise<number> {
   const untilMs = performance.now() + waitMsMax;
   for (;;) {

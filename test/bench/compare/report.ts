@@ -6,7 +6,7 @@ import type { Target } from './stand.ts';
 export type Name = Target['name'];
 export type Round = Record<Name, Figures>;
 
-/** Times count as what a target adds to the upstream alone. */
+/** Times count without the upstream's own part. */
 const added: ReadonlySet<Figure> = new Set(['plainMs', 'firstContentMs', 'chunkMs']);
 
 const figureOf = (round: Round, name: Name, figure: Figure): number =>
@@ -36,7 +36,7 @@ const shown = ({ middle, low, high }: Spread): string =>
 export interface Conditions {
   machine: string;
   date: string;
-  /** Cores that others used before each round. */
+  /** Cores that other programs used before each round. */
   others: number[];
 }
 

@@ -1,4 +1,4 @@
-/** What a relay needs around it: tables without streams, rows, a published configuration, an account with money. */
+/** The environment of a relay: tables without streams, rows, a published configuration, an account with a balance. */
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ export interface Target {
   name: 'direct' | 'pipe' | 'floor' | 'relay';
   url: string;
   headers: Record<string, string>;
-  /** Undefined: nothing stands before the upstream. */
+  /** Undefined if nothing is in front of the upstream. */
   program?: Program;
 }
 
@@ -29,7 +29,7 @@ export interface Stand {
 }
 
 export async function startStand(): Promise<Stand> {
-  // The emulator's writes slow down with every record of a stream; DynamoDB's do not.
+  // The emulator's writes get slower with every stream record; DynamoDB's do not.
   const emulator = await startEmulator('relay', { streams: false });
   const programs: Program[] = [];
   const stop = async (): Promise<void> => {

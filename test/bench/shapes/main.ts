@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- --shapes`: what each of the worst shapes of requests costs the server, how long it holds the event loop, and what a
- * neighbour notices. Writes `shapes.md`. Some five minutes, on a machine that does nothing else.
+ * `npm run bench -- --shapes`: the cost of each worst-case request for the server, how long it blocks the event loop, and the effect on
+ * a neighbour. Writes `shapes.md`. Takes about five minutes on an idle machine.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { Agent, request as sendRequest } from 'node:http';
@@ -14,11 +14,11 @@ import { models, shapes } from './shapes.ts';
 import { keyOf, startShapesStand, type ShapesStand } from './stand.ts';
 import type { Hold } from './watch-loop.ts';
 
-/** Alone: one request, and more while the time lasts. */
+/** Alone: one request, and more until the time is over. */
 const aloneMs = 350;
 const aloneMax = 12;
 const quietMs = 600;
-/** A neighbour is compared with the quiet one of so many shapes around. */
+/** Number of shapes after which the quiet neighbour is measured again. */
 const quietShapes = 7;
 const loadedMs = 2_000;
 const neighbourEveryMs = 20;
@@ -38,7 +38,7 @@ interface Row {
   answers: { pauper: string; payer: string };
 }
 
-/** @param only a part of the names of those that are wanted */
+/** @param only a part of the names of the wanted shapes */
 export async function measureShapes({
   only,
   out,
@@ -70,7 +70,7 @@ export async function measureShapes({
 async function measureShape(stand: ShapesStand, shape: string): Promise<Row> {
   const one = (account: 'payer' | 'pauper') => ({ key: keyOf(account), sender: stand.senders[account] });
   const alone = async (account: 'payer' | 'pauper'): Promise<Sent & { processorMs: number }> => {
-    // Builds the body, and compiles what is hot.
+    // Builds the body, and warms up the compiler.
     const order = { shape, senders: [one(account)], connections: 1, forMs: aloneMs, pauseMs: 0 };
     await stand.send({ ...order, requestsMax: 1 });
     const before = stand.processorMs();
@@ -102,7 +102,7 @@ async function measureShape(stand: ShapesStand, shape: string): Promise<Row> {
 const common = ({ answers }: Sent): string =>
   Object.entries(answers).toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? '';
 
-/** Milliseconds of each call, from the moment when it was to begin: one that waits for the one before it has waited, too. */
+/** Milliseconds of each call since its planned start, so waiting for the previous call counts. */
 async function neighbour({ url, headers }: ShapesStand, forMs: number): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const body = JSON.stringify({ model: models.chat, messages: [{ role: 'user', content: 'hello' }] });

@@ -1,4 +1,4 @@
-/** A process that sends one shape again and again, so that what it costs to send is not in the neighbour's time. */
+/** A process that sends one shape repeatedly, so that the cost of sending does not count in the neighbour's time. */
 import { Agent, request as sendRequest } from 'node:http';
 import { setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,10 +9,10 @@ export interface Order {
   senders: { key: string; sender: Sender }[];
   url: string;
   headers: Record<string, string>;
-  /** Each connection stops after so many requests at the latest. */
+  /** Maximum number of requests of a connection. */
   requestsMax: number;
   forMs: number;
-  /** After each answer: without it the sending alone fills two processors. */
+  /** Pause after each answer: without it, sending alone occupies two processors. */
   pauseMs: number;
   /** The senders take turns. */
   connections: number;
@@ -20,7 +20,7 @@ export interface Order {
 
 export interface Sent {
   requests: number;
-  /** How often each came: the error's code, or the status. */
+  /** Number of answers by error code or status. */
   answers: Record<string, number>;
 }
 
@@ -34,7 +34,7 @@ function requestOf(shape: string, { key, sender }: Order['senders'][number]): Re
   return request;
 }
 
-/** What the caller is told: a code, a status, or that the connection broke. */
+/** Returns the caller's result: a code, a status, or a broken connection. */
 function exchange(
   { url, headers }: Order,
   agent: Agent,

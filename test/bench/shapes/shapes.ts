@@ -1,4 +1,4 @@
-/** The requests that cost a server the most for their bytes, or hold it the longest, each as its caller would send it. */
+/** The requests that cost a server the most for their size, or block it the longest, as a caller would send them. */
 import { createHash } from 'node:crypto';
 import { brotliCompressSync, constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { createSealer } from '../../../shared/adapters/system/node-ports.ts';
@@ -24,7 +24,7 @@ export interface Request {
   body?: Buffer;
 }
 
-/** Who sends it, and what was stored for the account before. */
+/** The sender, and the data stored for its account. */
 export interface Sender {
   account: string;
   /** Ids of stored responses of 1 MB each, each without a response before it. */
@@ -68,7 +68,7 @@ const embeddingsOf =
   (fields: () => object): Build =>
   (sender) =>
     post('/v1/embeddings', JSON.stringify({ model: models.embeddings, ...fields() }))(sender);
-/** A body of chat whose text is put in as it is: JSON that no serializer writes. */
+/** A chat body with raw JSON as text, which no serializer would write. */
 const rawChat =
   (members: () => string): Build =>
   (sender) =>
@@ -97,7 +97,7 @@ const objectStreams = (): string =>
   pdfOf(Object.fromEntries(list(10, (at) => [at + 1, objectStream({ [at + 50]: fill(' ', 2 * megabyte) })])));
 const scanned = (): string =>
   pdfOf(Object.fromEntries(list(40, (at) => [at + 1, packed('/Type /XObject', hashes(at, 4_000))])));
-/** Bytes that no compression makes small. */
+/** Incompressible bytes. */
 const hashes = (from: number, count: number): string =>
   list(count, (at) => createHash('sha512').update(`${from} ${at}`).digest().toString('latin1')).join('');
 

@@ -1,4 +1,4 @@
-/** The server as it is built, with its tables, an upstream, and three accounts: one that pays, one with balance 0, their neighbour. */
+/** The built server with its tables, an upstream, and three accounts: one that pays, one with balance 0, and a neighbour. */
 import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { execFile } from 'node:child_process';
@@ -28,15 +28,15 @@ export interface ShapesStand {
   url: string;
   headers: Record<string, string>;
   senders: Record<Exclude<Account, 'neighbour'>, Sender>;
-  /** Of all threads of the server. */
+  /** Processor time of all server threads. */
   processorMs(): number;
-  /** The longest since it was last asked. */
+  /** The longest block since the last question. */
   hold(): Promise<Hold>;
   send(order: Omit<Order, 'url' | 'headers'>): Promise<Sent>;
   stop(): Promise<void>;
 }
 
-/** @param force on a machine at work, where what yields to all others would never send */
+/** @param force for a busy machine, where a low-priority sender would never run */
 export async function startShapesStand(force: boolean): Promise<ShapesStand> {
   const emulator = await startEmulator('relay', { streams: false });
   const stops: (() => Promise<void>)[] = [() => emulator.stop()];

@@ -1,4 +1,4 @@
-/** A process: an upstream of three dialects that keeps nothing of a body but its first bytes, as a vendor's costs are not measured. */
+/** A process: an upstream of three dialects that reads only the first bytes of a body, because the upstream's cost is not measured. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 
@@ -6,7 +6,7 @@ const frame = (fields: object, event?: string): string =>
   `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(fields)}\n\n`;
 const usage = { prompt_tokens: 20, completion_tokens: 4, total_tokens: 24 };
 const largeLength = 8 * 1024 * 1024;
-/** A body in which the word may stand. */
+/** A body that may contain the word. */
 const shortLength = 2_000;
 
 function chat(content: string): string {
