@@ -67,7 +67,7 @@ function formatFieldHelp({ name, label, help = '', choices = [] }: RowField): st
 }
 
 const defineSaveCommand = (verb: 'new' | 'set', does: string, group: RowGroup): CommandDefinition => {
-  const { table, noun, keyOf, examples, fields = () => [], defaults: begun, notes } = group;
+  const { table, keyOf, examples, fields = () => [], defaults: begun, notes } = group;
   const isNew = verb === 'new';
   return defineChange(verb, {
     does,
