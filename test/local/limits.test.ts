@@ -8,6 +8,8 @@ import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './mone
 /** Operators' limits on the running stack. */
 const budget = 2;
 const callsAMinute = 3;
+/** Calls at once, each in a process. */
+const crowd = 6;
 const marksWithin = { timeout: 10_000, interval: 100 };
 
 let upstream: ScriptedUpstream;
@@ -18,7 +20,7 @@ beforeAll(async () => {
   upstream = await startScriptedUpstream();
   const channel = { endpoint: upstream.endpoint, state: true };
   stack = await startWatchedStack({
-    environmentsMax: 12,
+    environmentsMax: crowd,
     functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
     rows: [
       ['channels', { ...channel, id: 'limits', models: ['metered'] }],
@@ -124,10 +126,9 @@ describe.each([
   ['an end user', 'tagged', { user: 'alice' }],
 ])('a budget of a day of %s', (_whose, account, more) => {
   it('is never exceeded by parallel calls, and their unused part is released', async () => {
-    const calls = 12;
-    const codes = await atOnce(calls, () => post(account, { max_tokens: 5000, ...more }));
+    const codes = await atOnce(crowd, () => post(account, { max_tokens: 5000, ...more }));
     const letIn = upstream.requests.length;
-    expect(codes).toEqual({ 200: letIn, balance_reserved: calls - letIn });
+    expect(codes).toEqual({ 200: letIn, balance_reserved: crowd - letIn });
     const limits = upstream.requests.map((call) => Math.min(...limitsIn(call)));
     expect(limits.reduce((sum, limit) => sum + limit, 0) * 0.0002).toBeLessThanOrEqual(budget);
     // The unused part is released call by call.
@@ -191,7 +192,7 @@ describe('a limit', () => {
   });
 
   it('of running calls is enforced for an account', async () => {
-    expect(await atOnce(10, () => post('narrow'))).toEqual({ 200: 2, rate_limit_exceeded: 8 });
+    expect(await atOnce(crowd, () => post('narrow'))).toEqual({ 200: 2, rate_limit_exceeded: crowd - 2 });
     await money.settled('narrow');
     expect(await outcome(await post('narrow'))).toBe('200');
   });

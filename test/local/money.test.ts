@@ -32,7 +32,7 @@ beforeAll(async () => {
   };
   const planItem = { id: 'calls', value: 2, models: ['per-call'] };
   stack = await startCountedStack({
-    environmentsMax: 16,
+    environmentsMax: 8,
     functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
     rows: [
       ['channels', channel],
