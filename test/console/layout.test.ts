@@ -8,6 +8,7 @@ import {
   renderLastChange,
 } from '../../infra/ops/console/layout/figures.ts';
 import { assignErrors } from '../../infra/ops/console/layout/form.ts';
+import { renderAttention } from '../../infra/ops/console/pages/attention.ts';
 import { renderPlot } from '../../infra/ops/console/layout/plot.ts';
 import { createMemoryForms } from '../../infra/ops/console/visit/visit.ts';
 import { listCooldowns } from '../../shared/operate/channels/list-channels.ts';
@@ -157,4 +158,23 @@ describe('a form that waits for its confirmation', () => {
     for (let count = 0; count < 120; count += 1) await keep();
     expect(await forms.read('a', second)).toBeUndefined();
   });
+});
+
+it('the overview names channels of which the upstream rejects a secret, however few attempts fail', () => {
+  const rejected = { kind: 'credentials' as const, atMs: 5000, model: undefined };
+  const channel = { state: 'on' as const, secret: ['env:ONE', 'env:TWO', 'env:THREE'], rests: [rejected] };
+  const channels = [
+    { ...channel, id: 'main' },
+    { ...channel, id: 'off', state: 'off' as const },
+    { ...channel, id: 'limited', rests: [{ ...rejected, kind: 'rate_limit' as const }] },
+  ];
+  const shown = renderAttention(
+    { marks: [], channels, findings: [] },
+    { day: '2026-11-29', losing: [], failing: [] },
+  );
+  const text = String(shown)
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  expect(text).toBe('Secret rejected or unpaid (1): main 1 of 3');
 });

@@ -57,6 +57,16 @@ export function renderAttention(
         .concat(kind === 'failing' ? listFailing(false) : []),
       isGrave: true,
     })),
+    {
+      // The other secrets answer, so few attempts fail and no mark shows it.
+      title: 'Secret rejected or unpaid',
+      names: channels.flatMap(({ id, state, secret = [], rests }): Content[] => {
+        const rejected = rests.filter(({ kind }) => kind === 'credentials').length;
+        if (state !== 'on' || rejected === 0) return [];
+        return [[linkChannel(id), ` ${rejected} of ${secret.length}`]];
+      }),
+      isGrave: true,
+    },
     { title: 'Failing behind failover', names: listFailing(true), isGrave: true },
     ...configuration,
   ].filter(({ names }) => names.length > 0);
