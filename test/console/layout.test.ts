@@ -172,7 +172,7 @@ it('the overview names channels of which the upstream rejects a secret, however 
     { marks: [], channels, findings: [] },
     { day: '2026-11-29', losing: [], failing: [] },
   );
-  const text = String(shown)
+  const text = textOf(shown)
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
