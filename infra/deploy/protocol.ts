@@ -46,7 +46,8 @@ export async function runProtocol(
   const steps = readSteps(page).filter((step) => !step.withCloudFront || hasDistribution(frontDoor));
   const first = Number(from === 'last' ? steps.at(-1)?.number : from);
   const left = steps.filter(({ number }) => (from === undefined ? !done.has(number) : number >= first));
-  if (left.length === 0) throw new Error(`all steps are done; to start over, move ${transcript} away`);
+  if (left.length === 0)
+    throw new Error(from ? `no step ${from}` : `all steps are done; to start over, move ${transcript} away`);
   if (written === '' && (await ports.isDeployed({ stackName, region })))
     throw new Error(
       `stack ${stackName} already exists and was not created by this protocol: choose an unused stage`,

@@ -102,6 +102,7 @@ describe('a first deployment', () => {
     expect(await run()).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last']);
     await expect(run()).rejects.toThrow('all steps are done; to start over, move');
+    await expect(run({ from: 'lst' })).rejects.toThrow('no step lst');
     expect(await run({ from: 'last' })).toBe(0);
     expect(transcript().match(/^(once|never|last)$/gm)).toEqual(['once', 'never', 'last', 'last']);
   });
