@@ -180,8 +180,8 @@ describe.each(ways.map((way) => Object.assign({ name: named(way) }, way)))('$nam
   });
 
   it('ends 30 MB of thinking with an error, and reads no more than a limit', async () => {
-    const piece = 'think '.repeat(50_000);
-    const steps = Array.from({ length: 100 }, () => own.think(piece)).flat();
+    const piece = own.think('think '.repeat(50_000));
+    const steps = Array.from({ length: 100 }, () => piece).flat();
     const { answer, rig } = await answered(way, { steps: [...steps, ...own.end] });
     expect(codes(answer)).toEqual([failedWithin(way)]);
     expect(rig.stepsTaken).toBeLessThan(60);
