@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CallIds } from '../../../shared/upstreams/call-ids.ts';
 import { mapIds } from '../../../shared/upstreams/sent-call-ids.ts';
+import { anyCodePoint } from '../../support/any-code-point.ts';
 
 const requestId = '01jd0000000123456789abcdef';
 const ids = new CallIds({ channel: 'kimi', requestId });
@@ -9,7 +10,7 @@ const ids = new CallIds({ channel: 'kimi', requestId });
 /** Ids of vendors and clients, and hostile ones. */
 const anyId = fc.oneof(
   fc.string({ maxLength: 80 }),
-  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: anyCodePoint, maxLength: 30 }),
   fc.constantFrom(
     'search:0',
     'functions.get_weather:0',

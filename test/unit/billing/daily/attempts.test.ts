@@ -16,6 +16,7 @@ import { parseHourKey } from '../../../../shared/billing/daily-keys.ts';
 import type { CloseRow } from '../../../../shared/billing/ledger-row.ts';
 import { findBin } from '../../../../shared/billing/time-sketch.ts';
 import { timeText } from '../../../../shared/wire/ids.ts';
+import { anyCodePoint } from '../../../support/any-code-point.ts';
 
 const served = { channel: 'backup', model: 'm' };
 const attempt = (changes: Partial<CallAttempt> = {}): CallAttempt => ({
@@ -105,7 +106,7 @@ describe('the attempts of a row', () => {
     'refused',
     'under_way',
   );
-  const texts = fc.string({ unit: 'binary', maxLength: 30 });
+  const texts = fc.oneof(fc.string({ maxLength: 30 }), fc.string({ unit: anyCodePoint, maxLength: 30 }));
   const time = fc.option(fc.nat(900_000), { nil: undefined });
   const attempts = fc.record({
     channel: texts.map((text) => `c${text}`),
