@@ -313,6 +313,7 @@ function describeRefusals({ form, refusals: listed, passesRefusals = false }: Op
   const describe = (description: string): JsonRecord => ({ ...refOf('responses', name), description });
   const words = new Map([
     [400, 'a field of the request is invalid; `param` names it'],
+    [413, 'bodies above 6 MB may get an answer of AWS that lacks `error`'],
     [overloaded, 'all upstreams are overloaded'],
   ]);
   const described = [...byStatus]
