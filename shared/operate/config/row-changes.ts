@@ -158,10 +158,13 @@ export async function readServedRows({ config }: OperatorPorts): Promise<ConfigR
 /** Compiles the rows and returns a finding for each row with a problem or a warning. */
 export function findProblems(rows: ConfigRows, ports: OperatorPorts, compared: Compared = {}): Finding[] {
   const { stack } = ports.target;
-  const references = compileRows(ports, rows, compared).snapshot.channels.flatMap(listChannelSecrets);
+  const compiled = compileRows(ports, rows, compared);
+  const references = compiled.snapshot.channels.flatMap(listChannelSecrets);
   const foreign = references.map(({ reference }) => reference).filter((each) => !isOfStack(each, stack));
   const unreadableSecrets = new Map(foreign.map((each) => [each, `stack ${stack} can't read it`]));
-  return compileRows(ports, rows, { ...compared, unreadableSecrets }).results.flatMap(({ key, ...result }) =>
+  const { results } =
+    foreign.length === 0 ? compiled : compileRows(ports, rows, { ...compared, unreadableSecrets });
+  return results.flatMap(({ key, ...result }) =>
     result.problem === undefined && result.warning === undefined ? [] : [{ ...result, key: String(key) }],
   );
 }
