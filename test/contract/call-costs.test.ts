@@ -19,6 +19,7 @@ import { refuse } from '../../shared/relay/http/refusal.ts';
 import type { Budget, ReservationRequest } from '../../shared/relay/money/open-reservation.ts';
 import { Reservations } from '../../shared/relay/money/reservations.ts';
 import { timeText } from '../../shared/wire/ids.ts';
+import { callUnits } from '../support/call-units.ts';
 import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
 import { meteredClient, type MeteredCommand } from '../support/metered-client.ts';
 import { freePrice, slot, tokenPrice } from '../support/reservations-rig.ts';
@@ -184,10 +185,14 @@ const counted = new Map<string, { first: MeteredCommand[]; projected?: MeteredCo
   ['of a key with rpm', { first: [update('runtime')] }],
   [
     'of a metered account, of a key with a budget',
-    { first: [update('runtime')], projected: [transact('runtime', 2)] },
+    { first: [update('runtime')], projected: [transact('runtime', callUnits.budget - 1)] },
   ],
-  ['of a key with a budget', { first: [update('runtime')], projected: [transact('runtime', 2)] }],
+  [
+    'of a key with a budget',
+    { first: [update('runtime')], projected: [transact('runtime', callUnits.budget - 1)] },
+  ],
 ]);
+const row = transact('ledger', callUnits.ledger + callUnits.ledgerIndex);
 
 test.each(Object.entries(kinds))(
   'a call %s writes one unit before the upstream request and one after its end, and reads nothing',
@@ -200,9 +205,10 @@ test.each(Object.entries(kinds))(
     const { first = [], projected: freed = [] } = counted.get(name) ?? {};
     expect(before).toEqual([...first, update('quotas')]);
     expect(after).toEqual([update('quotas')]);
+    expect(callUnits.quotas).toBe(2);
     // The row and its index; three sums by day, one by hour, one by month and one of health; and the minute.
     // Transactions cost double.
-    expect(projected).toEqual([transact('daily', 12), transact('ledger', 3), ...freed, update('daily')]);
+    expect(projected).toEqual([transact('daily', 12), row, ...freed, update('daily')]);
   },
 );
 
@@ -210,4 +216,29 @@ test('a call still costs one unit per write while seven other calls of the accou
   await putAccount(7);
   const { before, after } = await costsOf('busy', kinds.plain);
   expect([...before, ...after]).toEqual([update('quotas'), update('quotas')]);
+});
+
+test('in a batch of calls of as many accounts, each writes its row and its sums, and shares the others', async () => {
+  const calls = 50;
+  const { client, commands } = metered;
+  const ledger = createLedgerStore(tablesOn(client), 'relay');
+  const project = createLedgerProjector({ clock, random, log, ledger, metrics: { count: () => {} } });
+  const batch = (name: string) =>
+    Array.from({ length: calls }, (_, at) => {
+      const account = `many${at}`;
+      const id = idOf(`${name}${at}`);
+      const money = { granted: 3_000_000n, spent: 3_000_000n };
+      const before = itemOf(account, { granted: 3_000_000n, available: 3_000_000n });
+      const after = itemOf(account, { ...money, last: closeRecordOf(id, 3_000_000n) });
+      const open = new Map([[id, entryOf({ key, model: 'gpt-4o-mini' })]]);
+      return { item: account, account, before: { ...before, open }, after };
+    });
+  await project(batch('first'));
+  commands.length = 0;
+  expect(new Set(await project(batch('second')))).toEqual(new Set([undefined]));
+  const unitsOf = (table: string): number =>
+    commands.filter(({ name }) => name.endsWith(` ${table}`)).reduce((sum, { units }) => sum + units, 0);
+  expect(unitsOf('ledger')).toBe(calls * (callUnits.ledger + callUnits.ledgerIndex));
+  expect(unitsOf('daily') / calls).toBeGreaterThanOrEqual(callUnits.daily);
+  expect(unitsOf('daily') / calls).toBeLessThan(callUnits.daily + 0.5);
 });

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { functionDescriptions, functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 import { resourcesOf, synthesize, type Template } from '../infra/synthesize.ts';
+import { callUnits } from '../support/call-units.ts';
 
 const priceList = 'AWS Price List, us-east-1';
 
@@ -102,8 +103,7 @@ const perCall = {
   chunkBytes: 235,
   /** Of headers each way. Assumed. */
   headerBytes: 1_000,
-  /** test/contract/call-costs.test.ts: reserve and settle. */
-  accountWrites: 2,
+  accountWrites: callUnits.quotas,
   reads: 4,
   rowBytes: 900,
   /** An environment reads a channel's secret again after so many seconds. */
@@ -126,7 +126,11 @@ function ledgerWrites(workload: Workload): number {
   const calls = callsOfBatch(workload, 'ledger');
   const pairs = distinct(accounts * models, calls) + distinct(channels * models, calls);
   const attempts = 2 * distinct(channels * models, calls);
-  return 3 + (4 * pairs + attempts + 2 * distinct(accounts, calls) + 2) / calls;
+  return (
+    callUnits.ledger +
+    callUnits.ledgerIndex +
+    (4 * pairs + attempts + 2 * distinct(accounts, calls) + 2) / calls
+  );
 }
 
 interface Line {

@@ -23,7 +23,7 @@ import { ExpiringCache, systemRandom } from '../system/node-ports.ts';
 import { parameterStore, secretsManager, createAwsCalls } from '../aws/aws-calls.ts';
 
 /** Values live between half of this and all of it, so that environments do not read at the same time. */
-const lifetimeMsMax = 5 * 60_000;
+export const lifetimeMsMax = 5 * 60_000;
 const staleLifetimeMs = 30_000;
 /** Retries end after this time if there is no value yet. */
 const readMsMax = 5_000;
