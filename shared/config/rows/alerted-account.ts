@@ -60,13 +60,15 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
   const reading = readRow(AlertedRow, raw);
   if ('problem' in reading) return reading;
   const { account, alert_below, auto_top_up, plan, contact, metered } = reading.row;
+  const isOff = isAccountOff(raw);
   const problem = contact?.webhook === undefined ? undefined : findEndpointProblem(contact.webhook, rules);
   if (problem !== undefined) return { problem: `contact.webhook: ${problem}` };
   return {
     row: {
       account,
-      mayTopUp: !metered && auto_top_up !== false && !isAccountOff(raw),
-      alertBelow: metered ? undefined : alert_below,
+      mayTopUp: !metered && auto_top_up !== false && !isOff,
+      // An operator takes the balance of a closed account back.
+      alertBelow: metered || isOff ? undefined : alert_below,
       planUntilMs: plan?.until,
       planLevel: plan?.level,
       email: contact?.email,
