@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { withoutReport } from '../../infra/stack/create-app.ts';
 import { root } from '../docs/pages.ts';
+import { loadRouter } from '../support/cells-rig.ts';
 import { hashFunctionsOnce, resourcesOf, type Template } from './synthesize.ts';
 
 const folder = path.join(root, 'examples');
@@ -70,29 +70,10 @@ test.each(examples)('the example %s is short, and its README needs no other page
 
 describe('the router of cells', () => {
   const hosts = ['a', 'b', 'c', 'd'].map((name) => `${name}.execute-api.us-east-1.amazonaws.com`);
-  const code = readFileSync(path.join(folder, 'cells', 'router.js'), 'utf8')
-    .replaceAll(/^import .*$/gm, '')
-    .replace('CELL_HOSTS', hosts.join(','));
-  let store: Record<string, string>;
-  let chosen: string[];
-  const get = (key: string) =>
-    Object.hasOwn(store, key) ? Promise.resolve(store[key]) : Promise.reject(new Error('key not found'));
-  const cf = {
-    kvs: () => ({ get }),
-    updateRequestOrigin: ({ domainName }: { domainName: string }) => void chosen.push(domainName),
-  };
-  const handle = runInNewContext(`${code}\nhandler`, { cf, crypto: { createHash } }) as (
-    event: object,
-  ) => Promise<unknown>;
-
+  const router = loadRouter(hosts);
   /** Returns the host that CloudFront's function chooses for each account. */
-  async function route(accounts: string[], stored: Record<string, string>): Promise<string[]> {
-    store = stored;
-    chosen = [];
-    for (const account of accounts)
-      await handle({ request: { headers: { host: { value: `${account}.api.example.com` } } } });
-    return chosen;
-  }
+  const route = (accounts: string[], stored: Record<string, string>): Promise<string[]> =>
+    Promise.all(accounts.map((account) => router(`${account}.api.example.com`, stored)));
 
   const accounts = Array.from({ length: 1000 }, (_, index) => `account-${index}`);
   const slots = '0123'.repeat(64);
@@ -118,5 +99,32 @@ describe('the router of cells', () => {
       hosts[cell],
       other,
     ]);
+  });
+
+  test('reads the account in lower case, up to the first dot', async () => {
+    const [host = ''] = await route(['acme'], { slots });
+    for (const name of [
+      'ACME.API.Example.com',
+      'acme.api.example.com.',
+      'acme.api.example.com:443',
+      'acme.b.example.com',
+    ])
+      expect([name, await router(name, { slots })]).toEqual([name, host]);
+  });
+
+  test('fails, so that CloudFront answers 503, where the map names no cell', async () => {
+    const chosen = (values: Record<string, string>): Promise<string> =>
+      router('acme.api.example.com', values).catch(() => 'failed');
+    const wrong = { '': slots, '9': slots, '?': slots, '10': slots };
+    for (const [moved, own] of Object.entries(wrong))
+      expect([moved, await chosen({ slots: own, 'account:acme': moved })]).toEqual([
+        moved,
+        moved === '' ? hosts[Number(slots[0x82])] : 'failed',
+      ]);
+    for (const value of [slots.slice(0, 0x82), '9'.repeat(256), ' '.repeat(256), ''])
+      expect([value, await chosen({ slots: value })]).toEqual([value, 'failed']);
+    expect(await chosen({})).toBe('failed');
+    // A longer map is read up to its 256th character.
+    expect(await chosen({ slots: `${slots}3` })).toBe(hosts[Number(slots[0x82])]);
   });
 });
