@@ -176,5 +176,5 @@ it('the overview names channels of which the upstream rejects a secret, however 
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
-  expect(text).toBe('Secret rejected or unpaid (1): main 1 of 3');
+  expect(text).toBe('Secret rejected or unpaid (1): main');
 });

@@ -56,7 +56,7 @@ describe('customer new', () => {
     const fields = 'metered=yes rpm=600 alert_below=5 plan.level=3 plan.until=365d'.split(' ');
     const run = await rig.ops(['customer', 'new', 'fielded', ...fields, '--yes']);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.output).toMatch(/rpm: 600\n +alert_below: ¥5\.00\n.* -> yes\n.* -> level 3\n/);
+    expect(run.output).toMatch(/rpm: 600\n +alert_below: ¥5\.00\n +metered: yes\n +plan\.level: level 3\n/);
     expect(run.errors).toContain('there is no plan with level 3, so this plan covers nothing');
     expect(await rig.row('accounts', { account: 'fielded' })).toMatchObject({
       metered: true,

@@ -6,7 +6,6 @@ import { carryOutWrites } from '../../../shared/operate/rows.ts';
 import { isoTime } from '../../../shared/wire/iso-time.ts';
 import type { CommandRun, CommandWrite } from './command.ts';
 import { parseNumber } from './option-values.ts';
-import type { Terminal } from './terminal.ts';
 import { describeChanges, formatChanges } from '../fields/describe-changes.ts';
 import { formatCount } from '../../../shared/operate/plan.ts';
 
@@ -26,7 +25,7 @@ export const defineSave = (
 ): CommandWrite<{ written: RowWrite[]; version: PublishedVersion | undefined }> => ({
   plan,
   preview(shown) {
-    printDifferences(shown, ports, plan);
+    formatChanges(describeChanges(plan.differences, ports.target, plan.edit)).forEach(shown.print);
     for (const { finding, written } of plan.problems)
       shown.remark(`${describeProblem(finding)}${written ? '' : ' (not part of this change)'}`);
   },
@@ -47,9 +46,3 @@ export const defineSave = (
 });
 
 export const describeProblem = (finding: Finding): string => `error: ${nameOf(finding)}: ${finding.problem}`;
-
-export const printDifferences = (
-  { print }: Terminal,
-  { target }: CommandRun['ports'],
-  { differences, edit }: Pick<ConfigPlan, 'differences' | 'edit'>,
-): void => formatChanges(describeChanges(differences, target, edit)).forEach(print);

@@ -7,9 +7,7 @@
 /** After such a gap the page is read anew: nobody reads what came meanwhile one by one. */
 const gapMsMax = 10 * 60_000;
 
-const retryMs = 500;
-const retryMsMax = 60_000;
-/** Failures in a row after which the console has probably stopped. */
+const [retryMs, retryMsMax] = [500, 60_000];
 const failuresMax = 5;
 
 const timeIn = (row) => Number(row.querySelector('time')?.dataset.sort ?? 0);
@@ -119,13 +117,9 @@ function watch(bar) {
       close();
       setTimeout(open, Math.min(retryMs * 2 ** failures, retryMsMax));
       failures += 1;
-      if (failures > failuresMax) {
-        const link = Object.assign(document.createElement('a'), {
-          href: location.href,
-          textContent: 'Reload',
-        });
-        state.replaceChildren('The console has stopped. ', link);
-      } else if (Date.now() - heardMs > 5_000) say('Reconnecting');
+      if (failures > failuresMax)
+        state.innerHTML = `The console has stopped. <a href="${location.href}">Reload</a>`;
+      else if (Date.now() - heardMs > 5_000) say('Reconnecting');
     });
   };
   const turn = (on, text) => {

@@ -243,14 +243,13 @@ function readCell(name: string, text: string): string {
 
 async function readRuleEdits(ports: OperatorPorts, lines: readonly ReadLine[], earlier: Problems) {
   const rows = new Map((await ports.tables.scan('charges')).map((row) => [String(row['id']), row]));
-  const nowMs = ports.clock.now();
   const { checked, problems } = await checkLines(
     lines,
     (line) => {
       const key = parseKey(ruleSheet, line.text('id'));
       if (key === '') throw usageFailure('missing id');
       const found = rows.get(String(key));
-      const attributes = normalizeMoments(readChanges(ruleFields, line, found), nowMs);
+      const attributes = normalizeMoments(readChanges(ruleFields, line, found), ports.clock.now());
       if (found && Object.keys(attributes).length === 0) return [];
       refuseStaleLine(String(key), found, line);
       requireValid(readCharge(normalizeRow({ ...found, ...attributes, id: key })), `charges ${key}: `);

@@ -32,7 +32,7 @@ export interface RowDifference {
   attributes: AttributeChange[];
 }
 
-export interface AttributeChange {
+interface AttributeChange {
   name: string;
   before?: unknown;
   after?: unknown;

@@ -19,16 +19,11 @@ import {
 import { formatCount, Failure, usageFailure } from '../../../../shared/operate/plan.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
 import { defineChange, defineView, type CommandGroup, type CommandRun } from '../command.ts';
-import {
-  defineSave,
-  printDifferences,
-  describeProblem,
-  waitOption,
-  type WaitOption,
-} from '../config-writing.ts';
+import { defineSave, describeProblem, waitOption, type WaitOption } from '../config-writing.ts';
 import { parseCount, parseNumber, parsePast, type Moment } from '../option-values.ts';
 import { formatTable, type Column, type Terminal } from '../terminal.ts';
 import { readTextFile, writeTextFile } from '../text-files.ts';
+import { describeChanges, formatChanges } from '../../fields/describe-changes.ts';
 import { formatChargeTable } from './charge.ts';
 
 const notes = `
@@ -149,14 +144,13 @@ versions for 7 days after their last use, at least the newest 50 and at most the
       },
       examples: ['version diff 11 12', 'version diff'],
       async run({ ports, terminal }, a: number | undefined, b: number | undefined) {
-        const { from, to, ...compared } = await diffConfig(ports, { from: a, to: b });
-        const { differences } = compared;
+        const { from, to, differences, edit } = await diffConfig(ports, { from: a, to: b });
         const attributes = differences.flatMap(({ attributes: all, ...row }) =>
           all.map(({ name, ...values }) => Object.assign({ attribute: name }, row, values)),
         );
         const text = (): void => {
           terminal.print(`Changes from ${from} to ${to}:`);
-          printDifferences(terminal, ports, compared);
+          formatChanges(describeChanges(differences, ports.target, edit)).forEach(terminal.print);
           if (differences.length === 0) terminal.print('No differences.');
         };
         const names = ['table', 'key', 'change', 'attribute', 'before', 'after'];

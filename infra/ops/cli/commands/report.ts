@@ -35,9 +35,8 @@ also for --html in the same call, is this month. Days are in UTC. Calls that wer
     'report --month 2026-11 --csv --stack relay',
   ],
   async run({ ports, terminal }, { html: file, ...given }: { html?: string; month?: string; week?: string }) {
-    const isCsv = terminal.format === 'csv';
-    const asked = { ...(isCsv && { month: utcMonth(ports.clock.now()) }), ...given };
-    if (isCsv) {
+    const asked = { ...(terminal.format === 'csv' && { month: utcMonth(ports.clock.now()) }), ...given };
+    if (terminal.format === 'csv') {
       if (asked.week !== undefined) throw usageFailure('--csv: use --month, sums of customers are monthly');
       const { rows, problems } = await listMargins(ports, asked.month);
       problems.forEach(terminal.remark);

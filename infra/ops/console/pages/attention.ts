@@ -60,11 +60,9 @@ export function renderAttention(
     {
       // The other secrets answer, so few attempts fail and no mark shows it.
       title: 'Secret rejected or unpaid',
-      names: channels.flatMap(({ id, state, secret = [], rests }): Content[] => {
-        const rejected = rests.filter(({ kind }) => kind === 'credentials').length;
-        if (state !== 'on' || rejected === 0) return [];
-        return [[linkChannel(id), ` ${rejected} of ${secret.length}`]];
-      }),
+      names: channels
+        .filter(({ state, rests }) => state === 'on' && rests.some(({ kind }) => kind === 'credentials'))
+        .map(({ id }) => linkChannel(id)),
       isGrave: true,
     },
     { title: 'Failing behind failover', names: listFailing(true), isGrave: true },

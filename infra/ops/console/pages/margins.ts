@@ -41,7 +41,6 @@ const rowsMax = 100;
 async function renderMargins(visit: Visit): Promise<Page> {
   const { ports, nowMs, identity, options, query } = visit;
   const day = query('day') || undefined;
-  // Sums of a customer's day would cost one request for each customer.
   const groupings = marginGroupings.filter((each) => day === undefined || each !== 'customer');
   const by = groupings.find((each) => each === query('by')) ?? 'model';
   const thisMonth = utcMonth(nowMs);
