@@ -117,9 +117,13 @@ function watch(bar) {
       close();
       setTimeout(open, Math.min(retryMs * 2 ** failures, retryMsMax));
       failures += 1;
-      if (failures > failuresMax)
-        state.innerHTML = `The console has stopped. <a href="${location.href}">Reload</a>`;
-      else if (Date.now() - heardMs > 5_000) say('Reconnecting');
+      if (failures > failuresMax) {
+        const link = Object.assign(document.createElement('a'), {
+          href: location.href,
+          textContent: 'Reload',
+        });
+        state.replaceChildren('The console has stopped. ', link);
+      } else if (Date.now() - heardMs > 5_000) say('Reconnecting');
     });
   };
   const turn = (on, text) => {
