@@ -109,11 +109,17 @@ export async function planAssignPayment(
     effect: [
       ...(payment.problem === undefined ? [] : [`Parked because ${payment.problem}`]),
       ...change.grants.map((grant) => `Credit ${account} once for the ${formatGrant(grant)}`),
-      ...(payment.card ? ['For automatic top-ups, then resend an event of the payment at Stripe'] : []),
+      ...(mayStoreCard(payment, account)
+        ? ['For automatic top-ups, then resend an event of the payment at Stripe']
+        : []),
     ],
     questions: [`Credit payment ${id} of ${formatPayment(paid)} to ${account}?`],
   };
 }
+
+/** Only the account that asked for automatic top-ups gets the card, and no refund or dispute must have been reported. */
+const mayStoreCard = ({ card, reversals, account: asker }: Payment, account: string): boolean =>
+  card !== undefined && (asker ?? account) === account && Object.keys(reversals).length === 0;
 
 export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await findParkedPayment(ports, id);

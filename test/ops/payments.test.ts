@@ -136,6 +136,10 @@ describe('parked payments', () => {
     const { output } = await rig.ops('payment assign pi_late acme --yes');
     expect(output).toContain('once for the payment of 10 usd');
     expect(output).toContain('For automatic top-ups, then resend an event of the payment');
+    await park({ id: 'pi_refunded', card });
+    await park({ id: 'pi_other', reversals: {}, card, account: 'Zoë & Söhne_1' });
+    for (const id of ['pi_refunded', 'pi_other'])
+      expect((await rig.ops(`payment assign ${id} acme --yes`)).output).not.toContain('automatic top-ups');
     await park({ id: 'pi_eur', rate: undefined, paid: { minor: 1n, currency: 'eur' } });
     const run = await rig.ops('payment assign pi_eur acme --yes');
     expect(run).toMatchObject({ code: 1 });
