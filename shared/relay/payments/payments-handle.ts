@@ -2,7 +2,7 @@
  * POST /hooks/payments/stripe: Stripe reports payments, refunds and disputes. Without the setting `payments` the path
  * does not exist. Must answer 2xx only when what was reported is stored, because Stripe then forgets it.
  */
-import { isOn, storeCard, turnOff } from '../../billing/auto-top-up.ts';
+import { isOn, storeCard, turnOff, type AutoTopUp } from '../../billing/auto-top-up.ts';
 import { buyMonth, returnMonth } from '../../billing/plan-sale.ts';
 import type { Settings, StripeSettings } from '../../config/settings.ts';
 import { InvalidRequest } from '../../wire/invalid-request.ts';
@@ -25,6 +25,7 @@ import {
   explainOperatorNeed,
   isTakenBack,
   type Payment,
+  type Reversal,
   planPaymentChange,
   type PaymentChange,
 } from '../../billing/payments.ts';
@@ -84,7 +85,8 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
     if (!fact) continue;
     if (fact.kind === 'reversal') await stopTopUpsAfterReversal(ports, fact);
     const payment = await recordFact(ports, fact);
-    if (fact.kind === 'paid' && report.kind === 'checkout') await keepCard(ports, payment, report);
+    const isPaid = fact.kind === 'paid' && report.kind === 'checkout';
+    await forgetReversedCard(ports, isPaid ? await keepCard(ports, payment, report) : payment);
     isStored = true;
   }
   return isStored;
@@ -101,21 +103,43 @@ async function stopTopUpsAfterReversal(
   if (fact.reversal.state !== 'taken') return;
   const { account, reversals = {} } = (await payments.find(fact.payment)) ?? {};
   if (account === undefined || reversals[fact.id]) return;
-  const reason = fact.reversal.kind === 'dispute' ? 'disputed' : 'refunded';
-  await topUps.change(account, (auto) => (auto && isOn(auto) ? turnOff(auto, reason) : undefined));
+  await topUps.change(account, (auto) =>
+    auto && isOn(auto) ? turnOff(auto, offReasonOf(fact.reversal)) : undefined,
+  );
 }
 
-/** Turns automatic top-ups on if the account asked for them with this payment, unless a refund or dispute was reported before it. */
+const offReasonOf = ({ kind }: Reversal) => (kind === 'dispute' ? 'disputed' : 'refunded');
+
+/**
+ * Turns automatic top-ups on if the account asked for them with this payment, unless a refund or dispute was reported before it.
+ * @returns the payment as it is then
+ */
 async function keepCard(
-  { clock, topUps }: PaymentsPorts,
-  { account, state, reversals, ...stored }: Payment,
+  { clock, topUps, payments }: PaymentsPorts,
+  stored: Payment,
   { card = stored.card, references, payment }: PaidCheckout,
-): Promise<void> {
+): Promise<Payment> {
+  const { account, state, reversals } = stored;
   const { nonce } = parseReference(references[0] ?? '')?.reference ?? {};
   const isKept = state === 'granted' && Object.keys(reversals).length === 0;
-  if (!card || account === undefined || !isKept || nonce === undefined) return;
+  if (!card || account === undefined || !isKept || nonce === undefined) return { ...stored, card };
   const nowMs = clock.now();
   await topUps.change(account, (auto) => storeCard(auto, { nonce, card, payment, nowMs }));
+  return { ...stored, ...(await payments.find(payment)), card };
+}
+
+/** Turns automatic top-ups off if a refund or dispute was recorded while its payment stored the card: the later of both sees it. */
+async function forgetReversedCard(
+  { topUps }: PaymentsPorts,
+  { id, account, card, reversals }: Payment,
+): Promise<void> {
+  const reversal = Object.values(reversals).find(({ state }) => state !== 'void');
+  if (account === undefined || !reversal) return;
+  const isOfPayment = ({ pending, card: kept }: AutoTopUp): boolean =>
+    pending?.payment === id || (card !== undefined && card.method === kept?.method);
+  await topUps.change(account, (auto) =>
+    auto && isOn(auto) && isOfPayment(auto) ? turnOff(auto, offReasonOf(reversal)) : undefined,
+  );
 }
 
 // Finds the account of a paid checkout: only a reference that this relay signed names it. What cannot

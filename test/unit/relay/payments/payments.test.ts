@@ -260,6 +260,38 @@ describe('the payment that stores a card', () => {
     expect(rig.topUps.kept.get('acme')).toMatchObject({ card, pending: { payment: 'pi_1' }, version: 2 });
   });
 
+  const refunding = (rig: StripeRig) => rig.send('refund.created', refund());
+
+  test.each([1, 2])('stores none if a refund is recorded meanwhile, before access %i', async (access) => {
+    const rig = new StripeRig();
+    rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
+    let accesses = 0;
+    rig.topUps.disturb = async () => {
+      accesses += 1;
+      if (accesses === access) expect(await refunding(rig)).toBe(200);
+    };
+    expect(await rig.send('payment_intent.succeeded', storing)).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 71', 'acme re_1 -28.4']);
+    expect(rig.topUps.kept.get('acme')).toMatchObject({ off: 'refunded' });
+    expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
+  });
+
+  test('stores none if a refund that found none is recorded afterwards', async () => {
+    const rig = new StripeRig();
+    rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
+    expect(await rig.send(completed, session())).toBe(200);
+    const { reads } = rig.store;
+    rig.store.disturb = async () => {
+      if (rig.store.reads !== reads + 2) return;
+      rig.store.disturb = undefined;
+      expect(await rig.send('payment_intent.succeeded', storing)).toBe(200);
+      expect(rig.topUps.kept.get('acme')).toHaveProperty('card');
+    };
+    expect(await refunding(rig)).toBe(200);
+    expect(rig.topUps.kept.get('acme')).toMatchObject({ off: 'refunded' });
+    expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
+  });
+
   test('keeps the account and the card of a report that has both when another has neither', async () => {
     const rig = new StripeRig();
     const unsigned = session({ currency: 'eur', client_reference_id: null });
