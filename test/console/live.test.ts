@@ -216,6 +216,13 @@ describe('the live page', () => {
     await page.evaluate('send(7, []); fail();');
     expect(await page.evaluate('waits.at(-1)')).toBe(500);
     expect(await page.getByRole('status').innerText()).toBe('Live');
+    // The page stays, however long the console is stopped: the browser could not load it again.
+    await page.evaluate(`
+      globalThis.opened = sources.length;
+      const stoppedMs = Date.now();
+      Date.now = () => stoppedMs + 3_600_000;
+      again();`);
+    expect(await page.evaluate('sources.length - opened')).toBe(1);
   });
 
   it('reports that it is no longer live if the console rejects it', async () => {

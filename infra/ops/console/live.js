@@ -105,9 +105,9 @@ function watch(bar) {
     source?.close();
     source = undefined;
   };
-  const open = () => {
+  const open = (mayReload = true) => {
     if (source || !isOn || document.hidden) return;
-    if (Date.now() - heardMs > gapMsMax) return location.reload();
+    if (mayReload && Date.now() - heardMs > gapMsMax) return location.reload();
     source = new EventSource(`${live}&after=${cursor}`);
     source.addEventListener('message', hear);
     source.addEventListener('error', () => {
@@ -115,7 +115,8 @@ function watch(bar) {
         return turn(false, 'Disconnected: the console stopped, or too many pages are live');
       // The browser would ask again at the same rate for ever.
       close();
-      setTimeout(open, Math.min(retryMs * 2 ** failures, retryMsMax));
+      // A reload while the console is stopped would lose the page.
+      setTimeout(() => open(false), Math.min(retryMs * 2 ** failures, retryMsMax));
       failures += 1;
       if (failures > failuresMax) {
         const link = Object.assign(document.createElement('a'), {
