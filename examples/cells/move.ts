@@ -20,11 +20,11 @@ async function readAccount(cell: string) {
 const { enabled, _closed } = await readAccount(from);
 if (enabled?.BOOL === false && !_closed) throw new Error(`${account} is disabled: enable it first`);
 runOps(from, 'customer', 'close', account, '--yes');
-// Closing again keeps the time, so it names this move.
+// Closing again keeps the time, so a repeated run computes the same id.
 const row = await readAccount(from);
 const closed = row['_closed']?.S ?? '';
 const move = `moved-${from}-${closed}`;
-// Functions accept calls of a closed account for another 30 s.
+// Functions cache keys for 30 s, so they may still accept calls. Waits twice as long.
 await sleep(Date.parse(closed) + 60_000 - Date.now());
 const show = () => runOps(from, 'customer', 'show', account) as { open: number; available: string };
 while (show().open > 0) await sleep(5_000);
@@ -37,12 +37,12 @@ if (found['_move']?.S !== move) {
   const pages = paginateScan({ client: tables }, { TableName: `${from}-keys`, ...filter });
   for await (const { Items = [] } of pages)
     for (const Item of Items) await tables.putItem({ TableName: `${to}-keys`, Item });
-  // Last, because it says that the keys are there.
+  // Written last: it marks the keys as copied.
   await tables.putItem({ TableName: `${to}-accounts`, Item: { ...row, _move: { S: move } } });
 }
 const negate = (amount: string): string => `-${amount}`.replace('--', '');
 
-/** Takes an amount from the old cell, then gives it to the new one. A grant is applied once, however often it is written. */
+/** Deducts an amount in the old cell, then credits it in the new one. A grant is applied once, however often it is written. */
 function transfer(id: string, amount: string): void {
   for (const [cell, yuan] of Object.entries({ [from]: negate(amount), [to]: amount })) {
     const words = [account, yuan, '--id', id, '--reason', `moved from ${from} to ${to}`, '--yes'];

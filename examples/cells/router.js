@@ -14,7 +14,7 @@ async function handler(event) {
   var slots = await store.get('slots');
   var slot = parseInt(crypto.createHash('sha256').update(account).digest('hex').slice(0, 2), 16);
   var domainName = hosts[parseInt(moved || slots[slot], 36)];
-  // CloudFront answers 503. Without a host the request would go to the first cell.
+  // CloudFront turns the error into a 503. Without a host name, the request would go to the first cell.
   if (domainName === undefined) throw new Error('no cell for slot ' + slot);
   cf.updateRequestOrigin({ domainName });
   request.headers['x-forwarded-host'] = { value: request.headers.host.value };

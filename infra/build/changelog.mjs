@@ -39,7 +39,7 @@ function notesOf(text, version) {
   return `${completeLinks(notes.trim(), version)}\n`;
 }
 
-/** Relative links lead nowhere from the page of a release. GitHub's workflows have these variables. */
+/** Makes links absolute: a release page would resolve relative links against its own address. GitHub's workflows set both variables. */
 function completeLinks(text, version) {
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository } = process.env;
   if (repository === undefined) return text;

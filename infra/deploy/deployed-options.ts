@@ -49,9 +49,9 @@ export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv)
   });
   if (stack === undefined || neverUp.has(stack.status))
     return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
-  // Its outputs still have the options before the running deployment, so an option that this one drops would not be noticed.
+  // Until a deployment ends, the outputs list the options before it, so a dropped option would go unnoticed.
   if (stack.status.endsWith('_IN_PROGRESS'))
-    throw new Error(`${what} is ${stack.status}: wait until that ends, then repeat this command`);
+    throw new Error(`${what} is ${stack.status}: wait until it finishes, then repeat this command`);
   return { region, state: 'published', options: readDeployedOptions(stack.outputs, what) };
 }
 

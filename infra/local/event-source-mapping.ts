@@ -264,7 +264,7 @@ export interface StreamPage {
   NextShardIterator?: string;
 }
 
-/** Adds to a record of a table's stream what Lambda's events say. */
+/** Adds the fields of Lambda's events to a record of a table's stream. */
 export const completeRecord = (record: DynamoDBRecord, eventSourceARN: string): DynamoDBRecord => ({
   ...record,
   eventSource: 'aws:dynamodb',

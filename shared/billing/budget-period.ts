@@ -28,8 +28,8 @@ export function findBudgetPeriod(interval: BudgetInterval, timeZone: string, now
 const formatIsoDate = (date: CalendarDay): string => new Date(utcOf(date)).toISOString();
 
 /**
- * Finds the first minute of a day in the zone. Mostly today's offset from UTC still applies then. If clocks change in between, searches:
- * the day's midnight in UTC is at most 14 hours after it or 12 before. Each reading of the clock takes 2 µs, and a search takes 11.
+ * Finds the first minute of a day in the zone. Usually today's offset from UTC still applies. If clocks change in between, it searches:
+ * the day's midnight in UTC is at most 14 hours after it or 12 before. A reading of the clock takes 2 µs; a search needs 11 readings.
  */
 function findStartOfDay(date: CalendarDay, clock: ReturnType<typeof findClock>, offsetMs: number): number {
   const midnight = utcOf(date);

@@ -35,7 +35,7 @@ export interface Payment {
   /** Yuan credited on top, by the setting at that time. Refunds take it back in proportion. */
   bonus?: string | undefined;
   account?: string | undefined;
-  /** Stored for automatic top-ups when the payment is granted: only one of the events of a payment carries it. */
+  /** Stored for automatic top-ups when the payment is granted: only one of a payment's events contains it. */
   card?: StoredCard | undefined;
   problem?: string | undefined;
   /** The level of the plan that the payment buys. */

@@ -224,7 +224,7 @@ async function planLine(
     credit: grant,
     /** The row of a key to create, without hash and hint. */
     newKey,
-    /** What the changes of rows do not show. */
+    /** Effects that the changes of rows do not show. */
     effect: listTexts(
       ...(grant && !grant.isWritten ? grant.effect.slice(-1) : []),
       made && `Create key ${key?.id} for ${account} (${made.rights})`,

@@ -17,7 +17,7 @@ const amounts = ['charged', 'bought', 'bought_charged', 'search_bought'] as cons
 const figureNames = [...counts, ...amounts];
 const none = { rows: [], problems: [] };
 
-/** Reads customers by whole months only, because daily sums cost one request for each. Default: this month. */
+/** Reads customers only by whole months, because daily sums take one request for each customer. Default: this month. */
 export async function viewMargins<By extends MarginGrouping>(
   { ledger, clock }: OperatorPorts,
   { month, day }: Pick<AskedPeriod, 'month' | 'day'>,

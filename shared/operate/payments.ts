@@ -110,14 +110,14 @@ export async function planAssignPayment(
       ...(payment.problem === undefined ? [] : [`Parked because ${payment.problem}`]),
       ...change.grants.map((grant) => `Credit ${account} once for the ${formatGrant(grant)}`),
       ...(mayStoreCard(payment, account)
-        ? ['For automatic top-ups, then resend an event of the payment at Stripe']
+        ? ['To store the card for automatic top-ups, resend an event of the payment in Stripe afterwards']
         : []),
     ],
     questions: [`Credit payment ${id} of ${formatPayment(paid)} to ${account}?`],
   };
 }
 
-/** Only the account that asked for automatic top-ups gets the card, and no refund or dispute must have been reported. */
+/** The card is stored only for the account that asked for automatic top-ups, and only if no refund or dispute was reported. */
 const mayStoreCard = ({ card, reversals, account: asker }: Payment, account: string): boolean =>
   card !== undefined && (asker ?? account) === account && Object.keys(reversals).length === 0;
 

@@ -125,7 +125,7 @@ const isDay = (text: string): boolean =>
 const createDateFormat = (options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat('en-GB', { ...options, month: 'long', year: 'numeric', timeZone: 'UTC' });
 
-/** Without a month or a week: the seven days that end today. */
+/** Default: the seven days that end today. */
 export function reportPeriod(nowMs: number, { day, month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('use either --month or --week');
   const today = utcDay(nowMs);

@@ -1,4 +1,4 @@
-/** Sets an entry of a bounded map as the newest, and drops the oldest above the maximum: a full map must not forget the entries in use. */
+/** Sets an entry as the newest of a bounded map, and deletes the oldest above the maximum. Clearing a full map would also forget recent ones. */
 export function keepNewest<Key, Value>(map: Map<Key, Value>, max: number, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);

@@ -125,7 +125,7 @@ it.each(['support', 'operator'] as const)(
     expect(read('config', 'snapshot#12#0', 'rows#12#0', 'cooldowns', 'channel-marks')).toBe(true);
     for (const id of ['turn#x', 'request#x', 'notice#x', 'cooldown', 'configuration'])
       expect([id, read(id), read('config', id)]).toEqual([id, false, false]);
-    // A request without keys is allowed, since it names no key that is not.
+    // A request without keys is allowed, because it names no forbidden key.
     expect(isAllowed(name, 'dynamodb:BatchGetItem', tableArn('runtime'))).toBe(false);
   },
 );

@@ -77,7 +77,7 @@ describe('the workflow', () => {
     ]);
   });
 
-  it('trusts a repository with its ids, as GitHub names it since July 2026, or without, but no pattern', () => {
+  it('accepts a repository with ids, as GitHub names it since July 2026, or without, but no wildcard', () => {
     const { Parameters } = templateOf('.github/nightly/account.yml') as {
       Parameters: { Repository: { AllowedPattern: string } };
     };

@@ -1,4 +1,4 @@
-/** The names in an OpenAPI document: fields of requests, and of answers by status. What webhooks send counts as an answer. */
+/** The names in an OpenAPI document: fields of requests, and of answers by status. Fields that webhooks send count as answers. */
 import type { Names } from './declared-names.ts';
 import { mergeNames } from './schema-names.ts';
 

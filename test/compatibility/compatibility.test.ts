@@ -19,7 +19,7 @@ function changed(kind: string, edit: (names: Record<string, string>) => void): P
 it('every name of the last release is still there, unless the changelog lists it as removed', () => {
   const breaks = findBreaks(released, current, readRemovedNames(readPage('docs/CHANGELOG.md')));
   const advice =
-    'keep these names beside new ones; if docs/compatibility.md lets this version drop one, add a line such as `commands key rotate` under "### Removed" of "## Unreleased" in docs/CHANGELOG.md';
+    'keep these names next to new ones; if docs/compatibility.md allows this version to remove one, add a line such as `commands key rotate` under "### Removed" of "## Unreleased" in docs/CHANGELOG.md';
   expect({ advice, breaks }).toEqual({ advice, breaks: [] });
 });
 

@@ -160,7 +160,7 @@ describe('a form that waits for its confirmation', () => {
   });
 });
 
-it('the overview names channels of which the upstream rejects a secret, however few attempts fail', () => {
+it('the overview lists channels with a rejected secret, however few attempts fail', () => {
   const rejected = { kind: 'credentials' as const, atMs: 5000, model: undefined };
   const channel = { state: 'on' as const, secret: ['env:ONE', 'env:TWO', 'env:THREE'], rests: [rejected] };
   const channels = [

@@ -200,7 +200,7 @@ describe('the live page', () => {
     expect((await rows()).slice(0, 2)).toEqual(['r1003', 'r1002']);
   });
 
-  it('asks a console that stopped less and less often, and says so with a link to reload', async () => {
+  it('retries at growing intervals once the console has stopped, and then shows a link to reload', async () => {
     const { page } = await watched();
     await page.evaluate(`
       globalThis.waits = [];

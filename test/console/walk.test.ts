@@ -44,7 +44,7 @@ const call = (key: string): Promise<Response> =>
 
 const within = { timeout: 10_000 };
 
-/** Locators load Playwright's 330 KB of script into each page, and those that evaluate do so twice; this does not. */
+/** Loads no script: a locator loads Playwright's 330 KB into each page, and one that evaluates loads it twice. */
 const main = (page: Page) => page.evaluate<string>("document.querySelector('main').innerText");
 
 /** A click alone does not wait for the next page. */

@@ -218,7 +218,7 @@ test('a call still costs one unit per write while seven other calls of the accou
   expect([...before, ...after]).toEqual([update('quotas'), update('quotas')]);
 });
 
-test('in a batch of calls of as many accounts, each writes its row and its sums, and shares the others', async () => {
+test('in a batch of different accounts, each call writes its row and its account’s sums, and shares the writes of other sums', async () => {
   const calls = 50;
   const { client, commands } = metered;
   const ledger = createLedgerStore(tablesOn(client), 'relay');

@@ -1,4 +1,4 @@
-/** Recomputes from units of a call and quotas of AWS at how many calls a second docs/scale.md says that each limit is met. */
+/** Recomputes the limits of docs/scale.md, in calls a second, from the write units of a call and the quotas of AWS. */
 import { expect, test } from 'vitest';
 import { lifetimeMsMax } from '../../shared/adapters/secrets/secret-store.ts';
 import { snapshotCopies } from '../../shared/adapters/dynamodb/runtime-items.ts';
@@ -11,7 +11,7 @@ const format = (figure: number): string => Math.round(figure).toLocaleString('en
 /** The page rounds down to two digits. */
 const floor = (figure: number): string => format(Math.floor(figure / 100) * 100);
 
-/** AWS's, as the page's section "Quotas" has them. */
+/** AWS's quotas, as in the page's section "Quotas". */
 const quotas = {
   concurrency: 1_000,
   newEnvironments: 1_000,
@@ -49,7 +49,7 @@ test.each([
   `\`quotas\` ${format(quotas.tableWrites / callUnits.quotas)} (${callUnits.quotas})`,
   `\`ledger\` ${format(quotas.tableWrites / callUnits.ledger)}`,
   `**API Gateway**: ${format(quotas.apiRequests)}. **CloudFront**: ${format(quotas.edgeRequests)}. **KMS**: ${format(quotas.keyUses / usesOfCall)} with ${secrets} secrets.`,
-  // Its calls a minute are counted beside it.
+  // Plus one unit for the count of the key's calls a minute.
   `**A key's budget**: one item, ${quotas.partitionWrites / (callUnits.budget + 1)} calls a second`,
   `**An account with a balance**: ${shardCountMax} shards`,
   `**A metered account**: ${format(countersMax)} counters`,

@@ -82,7 +82,7 @@ type Kind =
   | 'no-secret'
   | 'broken-secret';
 
-/** A few more than the tests take: each change of a row publishes all of them. */
+/** A few more channels than the tests use: each change of a row publishes all of them. */
 const channelsOf: Partial<Record<Kind, number>> = { patient: 60, quick: 12, raw: 24 };
 
 const channel = (id: string, row: Record<string, unknown>): [TableName, Record<string, unknown>] => [

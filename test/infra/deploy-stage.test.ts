@@ -101,7 +101,7 @@ describe('npm run deploy', () => {
       write('relay.json', {});
       deployed('relay', status.startsWith('UPDATE') ? { Options: '{}' } : {}, status);
       await expect(run()).rejects.toThrow(
-        `stack relay in us-west-2 is ${status}: wait until that ends, then repeat this command`,
+        `stack relay in us-west-2 is ${status}: wait until it finishes, then repeat this command`,
       );
     },
   );

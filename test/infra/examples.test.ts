@@ -112,7 +112,7 @@ describe('the router of cells', () => {
       expect([name, await router(name, { slots })]).toEqual([name, host]);
   });
 
-  test('fails, so that CloudFront answers 503, where the map names no cell', async () => {
+  test('throws if the map names no cell, so that CloudFront answers 503', async () => {
     const chosen = (values: Record<string, string>): Promise<string> =>
       router('acme.api.example.com', values).catch(() => 'failed');
     const wrong = { '': slots, '9': slots, '?': slots, '10': slots };

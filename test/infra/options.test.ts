@@ -200,7 +200,7 @@ describe('options', () => {
     ],
     [
       { compute: 'ecs', region: 'ap-southeast-2', service: { zones: ['apse2-az1', 'use1-az1'] } },
-      /service\.zones: use1-az1 is not in ap-southeast-2, whose zones begin with apse2-/,
+      /service\.zones: use1-az1 is not in ap-southeast-2, whose zone ids start with apse2-/,
     ],
     [
       { compute: 'ecs', service: { zones: ['use1-az1', 'use1-az1'] } },

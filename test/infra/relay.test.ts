@@ -136,7 +136,7 @@ describe('functions in a VPC', () => {
     expect(resourcesOf(templateOf(given), 'AWS::EC2::SecurityGroup')).toHaveLength(1);
   });
 
-  test('get a security group if the list of groups is empty, because Lambda refuses none', () => {
+  test('get a security group if the list of groups is empty, because Lambda requires one', () => {
     const stack = newStack();
     newRelay(stack, { ...inside, vpc: new Vpc(stack, 'Vpc', { maxAzs: 2 }), securityGroups: [] });
     expect(resourcesOf(templateOf(stack), 'AWS::EC2::SecurityGroup')).toHaveLength(1);

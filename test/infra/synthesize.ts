@@ -106,8 +106,8 @@ const hashes = require(
 ) as { calculateFunctionHash: (of: object, mixins?: string) => string };
 
 /**
- * CDK hashes a function again for each reference to its version: 52 times, which takes a quarter of a synthesis. No function changes
- * after the aspects ran, so each is hashed once until the returned function is called.
+ * CDK hashes each function again at each reference to its version, 52 times, which takes a quarter of a synthesis. No function changes
+ * after the aspects ran, so this hashes each once. Returns a function that restores CDK's own.
  */
 export function hashFunctionsOnce(): () => void {
   const { calculateFunctionHash } = hashes;

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 
 const bootstrap = path.resolve(import.meta.dirname, '../../infra/bootstrap');
 let root: string;
-/** A repository whose packages are installed; an installation takes half a second. */
+/** The root of a repository with installed packages. Tests share it, because an installation takes half a second. */
 let installed: string;
 
 const file = (...names: string[]): string => path.join(root, ...names);

@@ -120,7 +120,7 @@ describe('beside a tenant that opens as many streams of a free model as it can',
   });
 });
 
-describe('beside a greedy tenant, on an upstream that takes 30 calls a minute', () => {
+describe('next to a greedy tenant, on an upstream that accepts 30 calls a minute', () => {
   it('every call of an honest one is answered, thanks to the default limit of accounts', async () => {
     upstream.script(limitedTo(perMinute));
     const [greedy, honest] = await Promise.all([

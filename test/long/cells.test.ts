@@ -1,5 +1,5 @@
 /**
- * Cells (examples/cells) under load: local stacks behind the example's router, customers made and moved by the commands of its page. Cells are
+ * Cells (examples/cells) under load: local stacks behind the example's router, customers created and moved by the commands of its page. Cells are
  * killed and added, and the move is killed after each of its writes.
  */
 import { createHash } from 'node:crypto';
@@ -42,7 +42,7 @@ const cellNames = ['cell-a', 'cell-b', 'cell-c'];
 const granted = 50;
 
 const page = readPage('examples/cells/README.md');
-/** The commands of the page that contain a text, as one script. */
+/** Returns the first block of commands on the page that contains a text. */
 const commandsWith = (text: string): string =>
   (page.match(/(?:^ {4}.*\n)+/gm) ?? []).find((block) => block.includes(text))?.replaceAll(/^ {4}/gm, '') ??
   expect.fail(`the page has no command with ${text}`);
@@ -72,7 +72,7 @@ async function startCell(cell: string): Promise<void> {
 
 const operate = (script: string): Promise<string> => runShell(shell, tables, script);
 
-/** Calls whose text begins with `hold` are answered when this ends. */
+/** Calls whose text contains `hold` are answered when this resolves. */
 let hold = Promise.withResolvers<void>();
 
 beforeAll(async () => {
@@ -124,7 +124,7 @@ interface Seen {
 interface Customer {
   account: string;
   key: string;
-  /** The cell in which it was made. */
+  /** The cell in which it was created. */
   first: string;
 }
 
@@ -142,7 +142,7 @@ async function call(
   return ask(edge, host, { path: '/v1/chat/completions', key: keyOf(account), body, headers });
 }
 
-/** A call every two seconds of each customer. */
+/** Each customer makes a call every two seconds. */
 const load = {
   seen: [] as Seen[],
   isStopped: false,
@@ -220,7 +220,7 @@ async function openCellsOf(account: string): Promise<string[]> {
 const moveCommand = (account: string, from: string, to: string): string =>
   commandsWith('move.ts').replace('acme cell-a cell-b', `${account} ${from} ${to}`);
 
-/** Runs the move; kills it and all that it started after so many writes. */
+/** Runs the move, and kills all its processes after this many writes. */
 async function move(account: string, from: string, to: string, killAfter = Infinity) {
   let writes = 0;
   const watched = await startTables(endpointOf, ({ isWrite }) => {
@@ -235,14 +235,14 @@ async function move(account: string, from: string, to: string, killAfter = Infin
   return { code, output, writes };
 }
 
-/** Tells the router, by the commands of the page. */
+/** Routes an account to a cell, by the commands of the page. */
 async function route(account: string, cell: string): Promise<void> {
   const script = commandsWith('--key account:acme').replace('account:acme', `account:${account}`);
   await operate(script.replace('--value 1', `--value ${cellNames.indexOf(cell)}`));
 }
 
 const steady = named('steady', 6);
-/** Moved, and calling all the while; each move is killed after another write. */
+/** These call while they are moved. Each move is killed after a different write. */
 const movers = named('moved', 9);
 const again = named('again', 2);
 const refused = named('refused', 2);
@@ -289,11 +289,11 @@ test('customers are created in the cell of their slot, and the page copies the c
   for (const account of steady) load.start(account);
 }, 180_000);
 
-test('a key gets 401 under the host name of an account in another cell, whatever the host name looks like', async () => {
+test('a key gets 401 under the host name of an account in another cell; unusual host names lead to its own account or get 401', async () => {
   const [here = ''] = steady;
   const other = steady.find((account) => customers.get(account)?.first !== customers.get(here)?.first) ?? '';
   expect((await call(here, { host: hostOf(other) })).status).toBe(401);
-  // The cell is that of the first label in lower case; the key decides the rest.
+  // The first label in lower case selects the cell; the key selects the account.
   const same = [
     here.toUpperCase() + '.API.example.com',
     `${hostOf(here)}.`,
@@ -313,7 +313,7 @@ test('a key gets 401 under the host name of an account in another cell, whatever
     expect([host, [200, 401]]).toEqual([host, expect.arrayContaining([(await call(here, { host })).status])]);
 });
 
-test('a killed cell fails with 502 for its customers alone, and serves them again after its start', async () => {
+test('only customers of a killed cell get 502, and they are served again after its restart', async () => {
   const [lost, kept] = ['cell-b', 'cell-a'].map((cell) =>
     steady.filter((name) => customers.get(name)?.first === cell),
   );
@@ -327,14 +327,14 @@ test('a killed cell fails with 502 for its customers alone, and serves them agai
   const goneMs = Date.now();
   await until(async () => load.since(goneMs, kept ?? []).length > 10);
   expect(load.since(atMs, kept ?? []).filter((status) => status !== 200)).toEqual([]);
-  // Answers that had begun are cut.
+  // Answers that had started are cut.
   expect(load.since(atMs, lost ?? []).filter((status) => ![200, 502, 0].includes(status))).toEqual([]);
   expect(new Set(load.since(goneMs, lost ?? []))).toEqual(new Set([502]));
   await startCell('cell-b');
   await until(async () => last(lost).every((status) => status === 200));
 }, 120_000);
 
-test('a new cell moves nobody, also while edges have the old map', async () => {
+test('a new cell moves no customer, even while some edges have the old map', async () => {
   await startCell('cell-c');
   await operate(commandsWith('config apply').replaceAll('cell-b', 'cell-c'));
   router = loadRouter(cellNames.map(hostOfCell));
@@ -355,20 +355,20 @@ test('a new cell moves nobody, also while edges have the old map', async () => {
 
 const oldCellOf = (account: string): string => customers.get(account)?.first ?? '';
 
-test('a move that is killed after each of its writes and repeated moves the whole balance once, while the customer calls', async () => {
+test('whichever write a move is killed after, repeating it moves the whole balance once, while the customer calls', async () => {
   await Promise.all(movers.map((account) => createCustomer(account)));
   for (const account of movers) load.start(account);
   const killed = await Promise.all(
     movers.map(async (account, at) => {
       const shot = await move(account, oldCellOf(account), 'cell-c', at + 1);
       const { granted: inAll } = await moneyOf(account);
-      // A killed move may hide the balance from its customer, and never doubles it.
+      // After a killed move no open cell may have the balance, but two never do.
       expect([account, Math.max(inAll, granted * nano)]).toEqual([account, granted * nano]);
       expect((await openCellsOf(account)).length).toBeLessThanOrEqual(1);
       return shot;
     }),
   );
-  // Closing, the key, the account, two grants and opening: eight writes, so all moves but the last were killed.
+  // Eight writes: closing (2), the key, the account, two grants, opening (2). So all moves but the last were killed.
   expect(killed.map(({ code }) => code)).toEqual([...movers.slice(1).map(() => null), 0]);
   for (const account of movers)
     expect([account, await move(account, oldCellOf(account), 'cell-c')]).toEqual([
@@ -407,13 +407,13 @@ async function expectInCell(accounts: readonly string[], cell: string): Promise<
   }
 }
 
-test('a move that is killed again and again, and two at once, end like one', async () => {
+test('a move that is killed repeatedly, and two concurrent moves, have the result of one', async () => {
   const [often = '', twice = ''] = again;
   await Promise.all([often, twice].map((account) => createCustomer(account)));
   for (const account of [often, twice]) load.start(account);
   const both = Promise.all([1, 2].map(() => move(twice, oldCellOf(twice), 'cell-c')));
   let shots = 0;
-  // Repeats write less and less: what is done is not written again, but for the grants.
+  // Each repeat writes less: only the grants are written again.
   for (let code: number | null = null; code !== 0; shots += 1)
     ({ code } = await move(often, oldCellOf(often), 'cell-c', 1 + (shots >> 1)));
   expect(shots).toBeGreaterThan(4);
@@ -423,7 +423,7 @@ test('a move that is killed again and again, and two at once, end like one', asy
   for (const account of [often, twice]) expect((await moneyOf(account)).granted).toBe(granted * nano);
 });
 
-test('money that reaches the old cell later follows with the same command, and a moved account can move back', async () => {
+test('the same command moves money that reaches the old cell later, and a moved account can move back', async () => {
   const [account = ''] = movers;
   const old = oldCellOf(account);
   for (const [id, amount, sum] of [
@@ -435,7 +435,7 @@ test('money that reaches the old cell later follows with the same command, and a
     await expectInCell([account], 'cell-c');
     expect((await moneyOf(account)).granted).toBe(sum * nano);
   }
-  // The operator closes it for good: a repeat of the move does not open it.
+  // A repeat of the move does not open an account that the operator has closed since.
   await operate(`relay-ops customer close ${account} --yes --stack cell-c`);
   expect(await move(account, old, 'cell-c')).toMatchObject({ code: 0 });
   expect(await openCellsOf(account)).toEqual([]);
@@ -446,7 +446,7 @@ test('money that reaches the old cell later follows with the same command, and a
   await untilServed([account]);
 });
 
-test('a move refuses a disabled account, and one that the other cell has already', async () => {
+test('a move is refused for a disabled account, and for one that already exists in the new cell', async () => {
   const [off = '', there = ''] = refused;
   await Promise.all([off, there].map((account) => createCustomer(account)));
   await operate(`relay-ops customer off ${off} --yes --stack ${oldCellOf(off)}`);
@@ -528,7 +528,7 @@ test('at the end nothing is lost, doubled, or open in two cells, and each audit 
       expect([account, (await openCellsOf(account)).length]).toEqual([account, 1]);
   }
   for (const cell of cellNames) await operate(`relay-ops audit --wait 60 --stack ${cell}`);
-  // Each answer was charged in one cell, and each text went up once.
+  // Each answer was charged in one cell, and each text was sent upstream once.
   const places = new Map<string, string[]>();
   for (const cell of cellNames)
     for (const { id, kind } of await rowsOf(cell, 'ledger'))

@@ -137,7 +137,7 @@ describe('a release', () => {
       `${name}.template.json`,
       `${name}.tgz`,
     ]);
-    // Other unreleased lines follow.
+    // The notes may contain other unreleased lines.
     expect(String(read('notes.md'))).toContain(line);
     const { info } = JSON.parse(String(read(`${name}.openapi.json`))) as { info: { version: string } };
     expect(info.version).toBe(fresh.version);

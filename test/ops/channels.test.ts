@@ -72,7 +72,7 @@ describe('channel new', () => {
     expect(await rowOf('once')).toMatchObject({ models: ['a'] });
   });
 
-  it('and a change of it show its fields; of long lists only the members that differ', async () => {
+  it('and its changes are shown field by field, long lists only with the members that differ', async () => {
     await add('long', 'models=a,b,c,d,e');
     const run = await ops(['set', 'long', 'models=b,c,d,e,f', 'state=no', '--dry-run']);
     expect(run.output).toContain(

@@ -135,7 +135,9 @@ describe('parked payments', () => {
     await park({ id: 'pi_late', rate: undefined, reversals: {}, card });
     const { output } = await rig.ops('payment assign pi_late acme --yes');
     expect(output).toContain('once for the payment of 10 usd');
-    expect(output).toContain('For automatic top-ups, then resend an event of the payment');
+    expect(output).toContain(
+      'To store the card for automatic top-ups, resend an event of the payment in Stripe',
+    );
     await park({ id: 'pi_refunded', card });
     await park({ id: 'pi_other', reversals: {}, card, account: 'Zoë & Söhne_1' });
     for (const id of ['pi_refunded', 'pi_other'])

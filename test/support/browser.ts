@@ -9,7 +9,7 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 /**
  * Starts a real Chromium with web security enabled. The test fails on a machine that can't run it, because pages that
  * no browser has shown are untested. Close it after the file's tests.
- * @param draws fills pages with pixels, which only screenshots need
+ * @param draws draws pixels, which only screenshots need
  */
 export const startBrowser = async ({ draws = false } = {}): Promise<Browser> =>
   chromium.launch({
@@ -18,7 +18,7 @@ export const startBrowser = async ({ draws = false } = {}): Promise<Browser> =>
     // Tests run in containers as root. Many of the package's own options would disable security.
     chromiumSandbox: false,
     args: ['--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none', '--no-zygote'].concat(
-      // Without memory for tiles, styles, layout and frames stay as they are, but a third of Chromium's processor time is saved.
+      // Chromium draws no pixels if it has no memory for tiles. That saves a third of its processor time and changes no styles, layout or frames.
       draws ? [] : ['--force-gpu-mem-available-mb=0'],
     ),
   });
@@ -48,7 +48,7 @@ export async function openPage(
 
 const { source: axeSource } = createRequire(import.meta.url)('axe-core/axe.min.js') as typeof axe;
 
-/** Loads axe with each document of a page. To evaluate it takes 40 ms of the processor more, because Chromium compiles it each time. */
+/** Loads axe with each document of a page. Evaluating it instead takes 40 ms more of processor time, because Chromium compiles it each time. */
 export const loadAxe = (page: Page): Promise<unknown> => page.addInitScript(axeSource);
 
 interface Looked {

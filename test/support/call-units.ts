@@ -7,10 +7,10 @@ export const callUnits = {
   quotas: 2,
   /** A row in a transaction, which costs double. */
   ledger: 2,
-  /** The index of the row, which has a quota of its own. */
+  /** The row's index, which has its own quota. */
   ledgerIndex: 1,
-  /** A batch of calls of as many accounts: for each, sums by day, hour and month, in a transaction. Sums that all share come on top. */
+  /** For each call of a batch of different accounts: sums by day, hour and month, in a transaction. The sums of all accounts are extra. */
   daily: 6,
-  /** The item of a budget: what is held, and what is given back, in a transaction. */
+  /** The budget's item: reserve, then release in a transaction, which costs double. */
   budget: 3,
 };

@@ -1,5 +1,5 @@
 /**
- * Doubles of what examples/cells has in AWS: CloudFront with the router of the example, its KeyValueStore, and the tables of all cells at one
+ * Doubles of the AWS services of examples/cells: CloudFront with the example's router, its KeyValueStore, and the tables of all cells at one
  * address. The cells are local stacks; operators run the example's own commands.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -49,7 +49,7 @@ export function loadRouter(hosts: readonly string[]): Router {
     event: object,
   ) => Promise<{ headers: Record<string, { value: string }> }>;
   return async (host, values) => {
-    // CloudFront's own choice is the origin of the distribution, which is the first cell.
+    // By default CloudFront uses the distribution's origin, the first cell.
     const state = { values, origin: hosts[0] ?? '' };
     const event = { request: { headers: { host: { value: host } } } };
     const request = await current.run(state, () => handle(event));
@@ -88,7 +88,7 @@ export interface Edge {
 
 const agent = new Agent({ keepAlive: true });
 
-/** CloudFront: every request runs the router at the edge location of `x-edge`, else at any. `portOf` finds the stack behind the host of a cell. */
+/** CloudFront: every request runs the router at the edge location in `x-edge`, or at a random one. `portOf` finds the stack of a cell's host. */
 export async function startEdge(options: {
   store: EdgeStore;
   router: () => Router;
@@ -179,7 +179,7 @@ const ofCell = new RegExp(`"(cell-[a-z])-(${tableNames.join('|')})"`, 'g');
 const ofStack = new RegExp(`"relay-(${tableNames.join('|')})"`, 'g');
 const isWrite = /\.(?:Put|Update|Delete|TransactWrite|BatchWrite)Item/;
 
-/** @param done is called after each request, before its reply goes out: the caller may be killed meanwhile */
+/** @param done is called after each request, before its reply is sent, so that a test can kill the caller in between */
 export async function startTables(
   endpointOf: (cell: string) => string | undefined,
   done: (request: { isWrite: boolean; body: string }) => void = () => {},
@@ -221,7 +221,7 @@ export async function startTables(
 }
 
 /**
- * Writes the commands of the operator's shell into a folder: `node`, AWS's own for the store, and `relay-ops`, which this process runs, because each
+ * Writes the commands of the operator's shell into a folder: `node`, `aws` for the store, and `relay-ops`, which runs in this process, because each
  * start of its program takes a second.
  */
 export async function writeCommands(folder: string): Promise<{ bin: string; close(): void }> {
@@ -285,7 +285,7 @@ else {
 
 const run = promisify(execFile);
 
-/** What an operator's shell has. */
+/** An operator's shell: its folder of commands and its working folder. */
 export interface Shell {
   bin: string;
   folder: string;
@@ -311,7 +311,7 @@ export async function runShell(shell: Shell, tables: Tables, script: string): Pr
   return stdout;
 }
 
-/** Runs a command with all that it starts as a group of processes, which `kill` ends like a machine that loses power. */
+/** Runs a command in its own process group. `kill` ends all its processes at once, as a power failure would. */
 export function spawnShell(shell: Shell, tables: Tables, script: string) {
   const child = spawn('sh', ['-eu', '-c', script], {
     env: environmentOf(shell, tables),

@@ -1,4 +1,4 @@
-/** Calls of the local stack to its emulator. Must not import the SDK: loading and using it took half of the processor time of a start. */
+/** Calls of the local stack to its emulator. Must not import the SDK: loading and warming it up took a third of the runner's start. */
 import { createAwsCalls, dynamodb, type AwsCalls } from '../../../shared/adapters/aws/aws-calls.ts';
 import { localAccess } from './local-options.ts';
 
@@ -8,7 +8,7 @@ const times = { attempts: 4, connectMsMax: 10_000, tryMsMax: 30_000 };
 export const createTableCalls = (endpoint: string): AwsCalls =>
   createAwsCalls({ service: dynamodb, aws: localAccess, endpoint, ...times });
 
-/** Its records are as in Lambda's events, with bytes in base64. */
+/** Returns records in the format of Lambda's events, with bytes in base64. */
 export const createStreamCalls = (endpoint: string): AwsCalls =>
   createAwsCalls({
     service: { ...dynamodb, target: 'DynamoDBStreams_20120810' },

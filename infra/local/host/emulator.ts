@@ -150,7 +150,7 @@ async function waitUntilAnswering(endpoint: string): Promise<void> {
   const deadline = Date.now() + startTimeoutMs;
   for (;;) {
     try {
-      // Not by `fetch`, whose first call takes 20 ms of processor time.
+      // Not `fetch`: its first call takes 20 ms of processor time.
       const asked = request(endpoint, { timeout: 1000 }).on('timeout', () => asked.destroy());
       const [answer] = (await once(asked.end(), 'response')) as [IncomingMessage];
       answer.resume();

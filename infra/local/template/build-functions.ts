@@ -20,7 +20,7 @@ export interface LocalFunctionOptions {
   environmentsMax: number;
 }
 
-/** Events can wait. A second process of `config` took a tenth of the processor time of a start. */
+/** Events can wait, and a second process of `config` took a tenth of the processor time of a start. */
 const eventEnvironmentsMax = 1;
 
 interface FunctionProperties {

@@ -213,7 +213,7 @@ const createSignatureRules = (now: () => number): Rules<SignedRequest> => ({
 const requireHere = createRequire(import.meta.url);
 
 function encodeEventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
-  // Loaded with the first event: it took 25 ms of each start, and few calls ask for event streams.
+  // Loaded with the first event: loading takes 25 ms, and few calls request event streams.
   const loaded = requireHere('@smithy/core/event-streams') as typeof EventStreams;
   return new loaded.EventStreamCodec(String, (text) => Buffer.from(text)).encode({
     headers: Object.fromEntries(

@@ -113,7 +113,7 @@ function watch(bar) {
     source.addEventListener('error', () => {
       if (source?.readyState === EventSource.CLOSED)
         return turn(false, 'Disconnected: the console stopped, or too many pages are live');
-      // The browser would ask again at the same rate for ever.
+      // The browser itself would retry at a constant rate forever.
       close();
       // A reload while the console is stopped would lose the page.
       setTimeout(() => open(false), Math.min(retryMs * 2 ** failures, retryMsMax));

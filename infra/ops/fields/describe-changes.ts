@@ -72,7 +72,7 @@ export const describeChanges = (
     return attributes.flatMap(({ name, ...values }): FieldChange[] => {
       const own = fields.filter((field) => topOf(field.name) === name);
       const [before, after] = (['before', 'after'] as const).map((side) => {
-        // A row that does not exist has no values, not even usual ones.
+        // A row that does not exist has no values, not even defaults.
         const isAbsent = change === (side === 'before' ? 'added' : 'removed');
         const found = rows?.[side].get(table)?.get(key);
         const shown = isAbsent ? [] : listValues(own, { [name]: values[side] }, found);
@@ -93,7 +93,7 @@ export const describeChanges = (
   });
 };
 
-/** Counts members that two lists share: whole lists would hide that the models of a channel differ in a few of hundreds. */
+/** Shows only the members in which two lists differ, and counts the others: in hundreds of models nobody would find a changed one. */
 function countShared({ before, after }: { before?: unknown; after?: unknown }) {
   const [old, next] = [plainValue(before), plainValue(after)];
   if (!Array.isArray(old) || !Array.isArray(next) || old.concat(next).some(isRecord)) return undefined;

@@ -410,7 +410,7 @@ export function readNetwork(
     throw new Error(
       `${scope.node.path}: vpcSubnets: functions can't reach the internet from a public subnet`,
     );
-  // Lambda refuses subnets without a group.
+  // Lambda rejects subnets without a security group.
   const groups = securityGroups?.length
     ? securityGroups
     : [new SecurityGroup(scope, 'FunctionsGroup', { vpc, description: 'Functions of the relay' })];

@@ -206,10 +206,10 @@ const checks: readonly Check[] = [
   [
     'service.zones',
     ({ service: { zones } = {}, region = '' }) => {
-      // Ids begin with the region's first letters: `apse2-az1` in ap-southeast-2.
+      // Zone ids start with an abbreviation of the region: `apse2-az1` in ap-southeast-2.
       const prefix = region.replaceAll(/(?<=[nsewc])(?:orth|outh|ast|est|entral)|-/g, '');
       const found = zones?.find((zone) => prefix !== '' && !zone.startsWith(`${prefix}-`));
-      return found && `${found} is not in ${region}, whose zones begin with ${prefix}-`;
+      return found && `${found} is not in ${region}, whose zone ids start with ${prefix}-`;
     },
   ],
   ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [

@@ -13,7 +13,7 @@ import type { StageOptions } from './option-table.ts';
 
 /**
  * Maps each prop to the option whose rules check it. If the text is empty, only the name is checked, because the construct or CDK
- * checks the value. `object` refuses a text, such as an ARN, where CDK wants an object. A map has the rules of the prop's fields, which
+ * checks the value. `object` rejects text, such as an ARN, where CDK expects an object. A map has the rules of the prop's fields, which
  * no option has in this form.
  */
 export interface PropRules {

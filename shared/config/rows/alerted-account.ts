@@ -67,7 +67,7 @@ export function readAlertedAccount(raw: unknown, rules: { local: boolean }): Row
     row: {
       account,
       mayTopUp: !metered && auto_top_up !== false && !isOff,
-      // An operator takes the balance of a closed account back.
+      // Operators take the balance of a closed account back, which must not alert the former customer.
       alertBelow: metered || isOff ? undefined : alert_below,
       planUntilMs: plan?.until,
       planLevel: plan?.level,

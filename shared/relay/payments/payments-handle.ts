@@ -112,7 +112,7 @@ const offReasonOf = ({ kind }: Reversal) => (kind === 'dispute' ? 'disputed' : '
 
 /**
  * Turns automatic top-ups on if the account asked for them with this payment, unless a refund or dispute was reported before it.
- * @returns the payment as it is then
+ * @returns the payment as stored afterwards
  */
 async function keepCard(
   { clock, topUps, payments }: PaymentsPorts,
@@ -128,7 +128,7 @@ async function keepCard(
   return { ...stored, ...(await payments.find(payment)), card };
 }
 
-/** Turns automatic top-ups off if a refund or dispute was recorded while its payment stored the card: the later of both sees it. */
+/** Turns automatic top-ups off if a refund or dispute was recorded while the payment stored its card: whichever writes last sees the other. */
 async function forgetReversedCard(
   { topUps }: PaymentsPorts,
   { id, account, card, reversals }: Payment,

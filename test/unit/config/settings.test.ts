@@ -297,7 +297,7 @@ describe('a row of accounts', () => {
     });
   });
 
-  it('a disabled account raises no alert of its balance, and its card is not charged', () => {
+  it('a disabled account raises no low-balance alert, and its card is not charged', () => {
     const off = readAlertedAccount(row({ alert_below: '0.1', enabled: false }), { local: false });
     expect(off).toMatchObject({ row: { alertBelow: undefined, mayTopUp: false } });
   });

@@ -1,11 +1,11 @@
 /**
- * The body of a Messages request as Anthropic's reference and SDK (`MessageCreateParamsBase`) have it, where any other field
- * is refused. Loaded with the first request: the schema library takes 40 ms of each start.
+ * The body of a Messages request as in Anthropic's reference and SDK (`MessageCreateParamsBase`), which reject any other
+ * field. Load this file with the first request only: loading the schema library takes 40 ms.
  */
 import * as z from 'zod/mini';
 
 const allowMissing = <Schema extends z.ZodMiniType>(schema: Schema) => z.optional(z.nullable(schema));
-/** A map with these members and no others, told from its like by its type. */
+/** An object of this `type` with exactly these fields. */
 const declareKind = <Type extends string, Shape extends Record<string, z.ZodMiniType>>(
   type: Type,
   shape: Shape,
@@ -56,7 +56,7 @@ const block = z.discriminatedUnion('type', [
   textBlock,
   image,
   document,
-  // An answer's block comes back with all that it had.
+  // Clients send a block of an answer back with all its fields.
   declareKind('tool_use', {
     id: z.string(),
     name: z.string(),
@@ -80,7 +80,7 @@ const block = z.discriminatedUnion('type', [
 
 const shown = {
   display: allowMissing(z.enum(['summarized', 'omitted'])),
-  /** Part of a beta: what to do with a block of another conversation. */
+  /** Part of a beta: whether a block of another conversation is an error or is dropped. */
   block_binding: allowMissing(
     z.strictObject({ prefix_mismatch_behavior: allowMissing(z.enum(['error', 'drop_block'])) }),
   ),
@@ -166,7 +166,7 @@ export type Block = z.infer<typeof block>;
 
 export type ReadBody = typeof readBody;
 
-/** The body, or what is wrong in Anthropic's words: the place, then the complaint. */
+/** Returns the body, or the error in Anthropic's words: the path, then the problem. */
 export function readBody(value: unknown, isNewer: boolean): { body: MessagesBody } | { problem: string } {
   const { data, error } = (isNewer ? newerBody : olderBody).safeParse(value);
   return data ? { body: data } : { problem: sentenceOf(error.issues[0] as z.core.$ZodIssue) };
@@ -178,7 +178,7 @@ function sentenceOf(issue: z.core.$ZodIssue, base: PropertyKey[] = []): string {
   if (issue.code === 'unrecognized_keys')
     return `${formatPath([issue.keys[0] ?? ''])}: Extra inputs are not permitted`;
   if (issue.code === 'invalid_union') {
-    // The variant that came furthest knows best what is wrong.
+    // The variant that matched deepest is most likely the intended one.
     const [deepest] = issue.errors.flat().toSorted((a, b) => b.path.length - a.path.length);
     return deepest
       ? sentenceOf(deepest, path)

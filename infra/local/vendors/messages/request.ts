@@ -1,4 +1,4 @@
-/** A request of Messages: what each model can, and what the scripted model sees of it. What depends on model or version is in the rules. */
+/** A Messages request: the features of each model, and the part that the scripted model sees. Rules by model or version are in rules.ts. */
 import { asksSummary, type JsonSchema, type Transcript } from '../script.ts';
 import { readContentText } from '../vendor.ts';
 import type { Block, MessagesBody } from './body.ts';

@@ -74,7 +74,7 @@ export const messagesRules: Rules<MessagesCall> = { ...messageRules, ...paramete
 
 /**
  * Rules of the request's form and model; each vendor adds those of its headers.
- * @param readBody absent: only the names of the rules are wanted
+ * @param readBody without it, any body passes; enough to list the names of the rules
  */
 export const createGateRules = (server: MessagesServer, readBody?: ReadBody): Rules<Gate> => ({
   ...server.gate,

@@ -26,8 +26,8 @@ export const reportCommand = defineView('report', {
     '--week <day>': 'week (from Monday) that contains this day, such as 2026-11-18',
   },
   notes: `
-Default: the last seven days, including today. --csv prints the margins of a month by model, channel and customer; its default,
-also for --html in the same call, is this month. Days are in UTC. Calls that were rejected before a reservation are not included.`,
+Default: the last seven days, including today. --csv prints the margins of a month (default: this month) by model, channel and
+customer; --html in the same call shows that month. Days are in UTC. Calls that were rejected before a reservation are not included.`,
   examples: [
     'report',
     'report --week 2026-11-18 --html week.html',

@@ -58,7 +58,7 @@ export function renderAttention(
       isGrave: true,
     })),
     {
-      // The other secrets answer, so few attempts fail and no mark shows it.
+      // The channel's other secrets still work, so too few attempts fail for a mark.
       title: 'Secret rejected or unpaid',
       names: channels
         .filter(({ state, rests }) => state === 'on' && rests.some(({ kind }) => kind === 'credentials'))

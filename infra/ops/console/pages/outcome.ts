@@ -79,7 +79,7 @@ const effectMax = 12;
 const renderLines = (lines: readonly string[]): Markup[] =>
   lines.map((each) => html`<li>${renderWithCommandLinks(each)}</li>`);
 
-/** Folds lines after the first ones, because a sheet may have hundreds of credits and keys. */
+/** Folds all but the first lines, because a sheet may have hundreds of credits and keys. */
 const renderEffect = (effect: readonly string[]): Markup =>
   html`<ul class="effect">
     ${renderLines(effect.slice(0, effectMax))}

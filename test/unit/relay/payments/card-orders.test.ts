@@ -57,7 +57,7 @@ async function pay(seed: number) {
       : []),
   ];
   const events: Event[] = [checkout, intent];
-  /** Until it is accepted, as Stripe does. */
+  /** Retries until the event is accepted, as Stripe does. */
   const deliver = async ([type, object]: Event): Promise<void> => {
     while ((await rig.send(type, { ...object })) !== 200);
   };
@@ -67,7 +67,7 @@ async function pay(seed: number) {
     const sent = [...events, ...events, ...refunds].filter(() => random.chance(0.6));
     await Promise.all(sent.toSorted(() => random.next() - 0.5).map(deliver));
   }
-  // Each event was accepted once, in any state of the world.
+  // By now each event was accepted at least once.
   await Promise.all(events.map(deliver));
   if (isRefunded) await deliver(refunded);
   isLossy = false;

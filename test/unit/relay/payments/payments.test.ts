@@ -262,7 +262,7 @@ describe('the payment that stores a card', () => {
 
   const refunding = (rig: StripeRig) => rig.send('refund.created', refund());
 
-  test.each([1, 2])('stores none if a refund is recorded meanwhile, before access %i', async (access) => {
+  test.each([1, 2])('stores no card if a refund is recorded in between, before access %i', async (access) => {
     const rig = new StripeRig();
     rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
     let accesses = 0;
@@ -276,7 +276,7 @@ describe('the payment that stores a card', () => {
     expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
   });
 
-  test('stores none if a refund that found none is recorded afterwards', async () => {
+  test('stores no card if a refund that found no card is recorded afterwards', async () => {
     const rig = new StripeRig();
     rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
     expect(await rig.send(completed, session())).toBe(200);
@@ -292,7 +292,7 @@ describe('the payment that stores a card', () => {
     expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
   });
 
-  test('keeps the account and the card of a report that has both when another has neither', async () => {
+  test('keeps the account and the card of one event if others contain neither', async () => {
     const rig = new StripeRig();
     const unsigned = session({ currency: 'eur', client_reference_id: null });
     await rig.send(completed, unsigned);
