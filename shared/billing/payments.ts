@@ -107,7 +107,9 @@ function applyPaid({ state, account, card }: Payment, fact: PaidFact): Partial<P
   if (state !== 'expected' && state !== 'parked') return undefined;
   if (fact.problem === undefined) return { ...facts, state: fact.level === undefined ? 'granted' : 'plan' };
   const addsNothing = fact.account === undefined || (account !== undefined && (card ?? facts.card) === card);
-  return state === 'parked' && addsNothing ? undefined : { ...facts, state: 'parked' };
+  if (state === 'parked' && addsNothing) return undefined;
+  // The rate is that of the first report, and so is the account.
+  return account === undefined ? { ...facts, state: 'parked' } : { card: facts.card };
 }
 
 function applyReversal({ reversals }: Payment, { id, reversal }: ReversalFact): Partial<Payment> | undefined {

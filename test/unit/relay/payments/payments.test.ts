@@ -304,6 +304,17 @@ describe('the payment that stores a card', () => {
     expect(rig.store.payments.get('pi_1')).toMatchObject({ account: 'acme', card, problem, version: 2 });
   });
 
+  test('keeps the rate and the account of the first report when a later one brings the card', async () => {
+    const rig = new StripeRig();
+    rig.store.accounts.delete('acme');
+    await rig.send(completed, session());
+    rig.settings!.rates['usd'] = '9';
+    const other = reference({ account: 'other' });
+    await rig.send('payment_intent.succeeded', { ...storing, metadata: { relay_reference: other } });
+    const card = { customer: 'cus_1', method: 'pm_1' };
+    expect(rig.store.payments.get('pi_1')).toMatchObject({ account: 'acme', rate: '7.1', card, version: 2 });
+  });
+
   test.each([
     ['a refund', 'refund.created', refund()],
     ['a dispute', 'charge.dispute.created', dispute()],
