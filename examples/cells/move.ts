@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DynamoDB, paginateScan } from '@aws-sdk/client-dynamodb';
 
 const [account = '', from = '', to = ''] = process.argv.slice(2);
+if (to === '' || to === from) throw new Error('usage: node examples/cells/move.ts ACCOUNT OLD_CELL NEW_CELL');
 const tables = new DynamoDB();
-type Grant = Record<'grant_id' | 'amount', string>;
-
 /** Runs relay-ops in a cell, and returns the JSON that it prints. */
 function runOps(cell: string, ...words: string[]): unknown {
   const options = ['--no', 'relay-ops', ...words, '--stack', cell, '--json'];
@@ -19,6 +18,8 @@ async function readAccount(cell: string) {
 }
 const { enabled, _closed } = await readAccount(from);
 if (enabled?.BOOL === false && !_closed) throw new Error(`${account} is disabled: enable it first`);
+const copy = await readAccount(to);
+if (copy['account'] && !copy['_closed'] && !copy['_move']) throw new Error(`${account} is already in ${to}`);
 runOps(from, 'customer', 'close', account, '--yes');
 // Closing again keeps the time, so a repeated run computes the same id.
 const row = await readAccount(from);
@@ -28,11 +29,10 @@ const move = `moved-${from}-${closed}`;
 await sleep(Date.parse(closed) + 60_000 - Date.now());
 const show = () => runOps(from, 'customer', 'show', account) as { open: number; available: string };
 while (show().open > 0) await sleep(5_000);
-
 const found = await readAccount(to);
 if (found['_move']?.S !== move) {
-  const isOlder = (found['_closed']?.S ?? '~') < closed;
-  if (found['account'] && !isOlder) throw new Error(`${account} is already in ${to}`);
+  if (found['account'] && (found['_closed']?.S ?? '~') >= closed)
+    throw new Error(`${account} is already in ${to}; to reopen it in ${from}, run customer on`);
   const filter = { FilterExpression: 'account = :a', ExpressionAttributeValues: { ':a': { S: account } } };
   const pages = paginateScan({ client: tables }, { TableName: `${from}-keys`, ...filter });
   for await (const { Items = [] } of pages)
@@ -51,7 +51,7 @@ function transfer(id: string, amount: string): void {
   }
 }
 
-const grants = runOps(from, 'grant', 'list', '--account', account) as Grant[];
+const grants = runOps(from, 'grant', 'list', '--account', account) as { grant_id: string; amount: string }[];
 const taken = grants.filter(({ grant_id }) => grant_id.startsWith(move));
 for (const { grant_id, amount } of taken) transfer(grant_id, negate(amount));
 const { available } = show();

@@ -43,26 +43,26 @@ const neverUp = new Set([
 /** Throws an Error that says what to do when the stack cannot be read. */
 export async function readDeployed(place: Place, environment: NodeJS.ProcessEnv): Promise<Deployed> {
   const { region, ...address } = await openAddress(place, environment);
-  const what = `stack ${place.stackName} in ${region}`;
+  const stackLabel = `stack ${place.stackName} in ${region}`;
   const stack = await describeStack(address).catch((error: unknown) => {
-    throw wrapReadError(error, what);
+    throw wrapReadError(error, stackLabel);
   });
   if (stack === undefined || neverUp.has(stack.status))
     return { region, state: 'absent', isProtected: stack?.isProtected ?? false };
   // Until a deployment ends, the outputs list the options before it, so a dropped option would go unnoticed.
   if (stack.status.endsWith('_IN_PROGRESS'))
-    throw new Error(`${what} is ${stack.status}: wait until it finishes, then repeat this command`);
-  return { region, state: 'published', options: readDeployedOptions(stack.outputs, what) };
+    throw new Error(`${stackLabel} is ${stack.status}: wait until it finishes, then repeat this command`);
+  return { region, state: 'published', options: readDeployedOptions(stack.outputs, stackLabel) };
 }
 
-function readDeployedOptions(outputs: ReadonlyMap<string, string>, what: string): PublishedOptions {
+function readDeployedOptions(outputs: ReadonlyMap<string, string>, stackLabel: string): PublishedOptions {
   try {
     const options = readOutputs(outputs);
     if (options === undefined) throw new Error('it has no output Options');
     return options;
   } catch (error) {
     throw new Error(
-      `cannot compare the options of ${what}: ${(error as Error).message}. Compare them by hand, then run npx cdk deploy`,
+      `cannot compare the options of ${stackLabel}: ${(error as Error).message}. Compare them by hand, then run npx cdk deploy`,
       { cause: error },
     );
   }
@@ -113,15 +113,18 @@ const withoutPermission =
   'Allow it, or compare the options by hand and run npx cdk deploy';
 
 /** @param what the stack and its region */
-function wrapReadError(error: unknown, what: string): Error {
+function wrapReadError(error: unknown, stackLabel: string): Error {
   const cause = { cause: error };
   if (!(error instanceof CloudFormationServiceException)) {
     const { message, code } = ((error as Error).cause ?? error) as { message: string; code?: string };
-    return new Error(`cannot read ${what}: CloudFormation does not respond (${code ?? message})`, cause);
+    return new Error(
+      `cannot read ${stackLabel}: CloudFormation does not respond (${code ?? message})`,
+      cause,
+    );
   }
   const isForbidden = /AccessDenied|UnauthorizedOperation/.test(error.name);
   return new Error(
-    `cannot read ${what}: ${isForbidden ? withoutPermission : `${error.name}: ${error.message}`}`,
+    `cannot read ${stackLabel}: ${isForbidden ? withoutPermission : `${error.name}: ${error.message}`}`,
     cause,
   );
 }

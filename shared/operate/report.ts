@@ -130,10 +130,10 @@ export function reportPeriod(nowMs: number, { day, month, week }: AskedPeriod) {
   if (month !== undefined && week !== undefined) throw usageFailure('use either --month or --week');
   const today = utcDay(nowMs);
   if (month !== undefined) return parseMonth(month, today);
-  const named = day ?? week;
-  if (named !== undefined && !isDay(named)) throw usageFailure('--week: use a day such as 2026-11-18');
-  const former = addDays(day ?? today, -1);
-  if (day !== undefined) return periodOf({ from: day, to: day }, { from: former, to: former }, today);
+  for (const [option, given] of Object.entries({ day, week }))
+    if (given !== undefined && !isDay(given)) throw usageFailure(`--${option}: use a day such as 2026-11-18`);
+  const dayBefore = addDays(day ?? today, -1);
+  if (day !== undefined) return periodOf({ from: day, to: day }, { from: dayBefore, to: dayBefore }, today);
   const weekday = week === undefined ? 6 : (new Date(startOf(week)).getUTCDay() + 6) % 7;
   const from = addDays(week ?? today, -weekday);
   const before = { from: addDays(from, -7), to: addDays(from, -1) };

@@ -116,6 +116,13 @@ it('the overview lists them first', async () => {
   expect(marks).not.toMatch(/backup|fine/);
 });
 
+it('margins of a day link to the day before and to the CSV of its month, and name an invalid day', async () => {
+  const page = await visitor.page('margins?by=channel&day=2026-10-01');
+  expect(page).toContain('day=2026-09-30');
+  expect(page).toMatch(/value="2026-10"[^]*Download CSV of the month/);
+  expect(await shown('margins?day=2026-10-32')).toContain('--day: use a day such as 2026-11-18');
+});
+
 it('a channel whose few attempts all failed is shown as failing everywhere, also on the next day', async () => {
   const page = await shown('');
   expect(page).toMatch(/Failing behind failover \(1\): quiet 100 % of 6 attempts/);

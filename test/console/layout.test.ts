@@ -176,5 +176,5 @@ it('the overview lists channels with a rejected secret, however few attempts fai
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
-  expect(text).toBe('Secret rejected or unpaid (1): main');
+  expect(text).toBe('Rejected secret or unpaid account (1): main');
 });

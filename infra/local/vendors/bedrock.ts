@@ -210,11 +210,11 @@ const createSignatureRules = (now: () => number): Rules<SignedRequest> => ({
     ),
 });
 
-const requireHere = createRequire(import.meta.url);
+const require = createRequire(import.meta.url);
 
 function encodeEventStreamMessage(headers: Record<string, string>, payload: string): Uint8Array {
   // Loaded with the first event: loading takes 25 ms, and few calls request event streams.
-  const loaded = requireHere('@smithy/core/event-streams') as typeof EventStreams;
+  const loaded = require('@smithy/core/event-streams') as typeof EventStreams;
   return new loaded.EventStreamCodec(String, (text) => Buffer.from(text)).encode({
     headers: Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, { type: 'string' as const, value }]),

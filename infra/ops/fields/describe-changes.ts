@@ -82,8 +82,8 @@ export const describeChanges = (
         const [old = '', next = ''] = [before?.get(value.name)?.text, after?.get(value.name)?.text];
         return old === next ? [] : [{ row, name: value.name, label: value.label, before: old, after: next }];
       });
-      const lists = countShared(values);
-      if (shown.length > 0) return shown.map((change) => Object.assign({}, change, lists));
+      const lists = describeListChange(values);
+      if (shown.length > 0) return shown.map((each) => Object.assign({}, each, lists));
       const isHidden = values.before === undefined && values.after === undefined;
       const [old, next] = isHidden
         ? ['', 'hidden: the row is invalid, so this may be a secret']
@@ -93,8 +93,8 @@ export const describeChanges = (
   });
 };
 
-/** Shows only the members in which two lists differ, and counts the others: in hundreds of models nobody would find a changed one. */
-function countShared({ before, after }: { before?: unknown; after?: unknown }) {
+/** Shows only the members in which two lists differ, and counts the others: nobody finds one changed model among hundreds. */
+function describeListChange({ before, after }: { before?: unknown; after?: unknown }) {
   const [old, next] = [plainValue(before), plainValue(after)];
   if (!Array.isArray(old) || !Array.isArray(next) || old.concat(next).some(isRecord)) return undefined;
   const shared = old.filter((each) => next.includes(each)).length;
@@ -104,6 +104,7 @@ function countShared({ before, after }: { before?: unknown; after?: unknown }) {
   return { before: write(old, next), after: write(next, old) };
 }
 
+/** Fewer shared members are shorter to read than their count. */
 const sharedMin = 4;
 
 /** Searching the rows for each change took 2.6 s for a price list of 10,000 rules. */

@@ -31,10 +31,13 @@ export interface RowGroup {
   notes?: string;
 }
 
+/** Commands are singular: `charge list` lists the table `charges`. */
+const listHint = (table: ConfigTable): string => `from \`${table.slice(0, -1)} list\``;
+
 export const defineShow = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   defineView('show', {
     does: `show a ${noun} and who changed it last`,
-    takes: { [`<${keyAttributes[table]}>`]: `from \`${table.slice(0, -1)} list\`` },
+    takes: { [`<${keyAttributes[table]}>`]: listHint(table) },
     ...(examples.show && { examples: examples.show }),
     run: async ({ ports, terminal }, written: string) => {
       const keyName = keyAttributes[table];
@@ -72,7 +75,7 @@ const defineSaveCommand = (verb: 'new' | 'set', does: string, group: RowGroup): 
   return defineChange(verb, {
     does,
     takes: {
-      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : `from \`${table.slice(0, -1)} list\``,
+      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : listHint(table),
       '<attributes...>': attributesAbout,
       ...waitOption,
     },
@@ -96,7 +99,7 @@ export const defineSet = (group: RowGroup): CommandDefinition =>
 export const defineOff = ({ table, noun, keyOf, examples }: RowGroup): CommandDefinition =>
   defineChange('off', {
     does: `delete a ${noun}; undo with \`version rollback\``,
-    takes: { [`<${keyAttributes[table]}>`]: `from \`${table.slice(0, -1)} list\``, ...waitOption },
+    takes: { [`<${keyAttributes[table]}>`]: listHint(table), ...waitOption },
     examples: examples.off ?? [],
     plan: async (run, written: string, options: WaitOption) =>
       defineSave(run, await planRemoveRow(run.ports, { table, key: keyOf(written) }), options),

@@ -59,7 +59,7 @@ export function renderAttention(
     })),
     {
       // The channel's other secrets still work, so too few attempts fail for a mark.
-      title: 'Secret rejected or unpaid',
+      title: 'Rejected secret or unpaid account',
       names: channels
         .filter(({ state, rests }) => state === 'on' && rests.some(({ kind }) => kind === 'credentials'))
         .map(({ id }) => linkChannel(id)),

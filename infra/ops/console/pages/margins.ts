@@ -44,7 +44,7 @@ async function renderMargins(visit: Visit): Promise<Page> {
   const groupings = marginGroupings.filter((each) => day === undefined || each !== 'customer');
   const by = groupings.find((each) => each === query('by')) ?? 'model';
   const thisMonth = utcMonth(nowMs);
-  const month = query('month') || thisMonth;
+  const month = day?.slice(0, 7) ?? (query('month') || thisMonth);
   const { period, groups, problems } = await viewMargins(ports, { month, day }, [by]);
   const sums = groups.flatMap((group) => group.sums);
   const pathOf = (asked: Record<string, string>): string => buildPath('margins', { by, ...asked });
@@ -57,11 +57,14 @@ async function renderMargins(visit: Visit): Promise<Page> {
   return {
     title: 'Margins',
     actions: html`${
-      day === undefined &&
-      html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}">Previous month</a>`
+      day === undefined
+        ? html`<a class="button" href="${pathOf({ month: period.before.from.slice(0, 7) })}"
+            >Previous month</a
+          >`
+        : html`<a class="button" href="${pathOf({ day: period.before.from })}">Previous day</a>`
     }
     ${(day ?? month) !== thisMonth && html`<a class="button" href="${pathOf({})}">This month</a>`}
-    ${options.exports && renderActionButton('margins-csv', identity.formToken, 'Download CSV', { month })}`,
+    ${options.exports && renderActionButton('margins-csv', identity.formToken, `Download CSV${day === undefined ? '' : ' of the month'}`, { month })}`,
     body: html`${renderWarnings(problems)}
     ${renderTabs(
       'Group',
