@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, Stack } from 'aws-cdk-lib';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { withoutReport } from '../../infra/stack/create-app.ts';
 import { Relay } from '../../infra/stack/relay.ts';
 import { Account } from './loopback/account.ts';
 import { withoutConditions } from './loopback/conditions.ts';
@@ -19,7 +20,7 @@ import { resolveTemplate } from './loopback/resolve-template.ts';
 import { CloudFormationStacks } from './loopback/stacks.ts';
 import type { DeployedTemplate, Resource } from './loopback/template.ts';
 import { optionSets } from './option-sets.ts';
-import { emptyBundles, synthesize, synthesizeApp } from './synthesize.ts';
+import { sharedBundles, synthesize, synthesizeApp, withoutCopies } from './synthesize.ts';
 
 const pages = policyPages.map(readPolicy);
 const role = new ExecutionRole();
@@ -169,14 +170,18 @@ describe('a deployment by a role that lacks one action', () => {
   it('succeeds in an app of another team if the policies use the prefix of its stack and relay', () => {
     const folder = mkdtempSync(join(tmpdir(), 'relay-own-app-'));
     try {
-      const app = new App({ builtinCloudFormationValidation: false });
+      const app = new App({
+        outdir: folder,
+        builtinCloudFormationValidation: false,
+        treeMetadata: false,
+        context: { ...withoutReport, ...withoutCopies },
+      });
       const stack = new Stack(app, 'acme-models', { env: { account: '000000000000', region: 'us-east-1' } });
-      const bundlesFolder = emptyBundles(join(folder, 'dist'));
       void new Relay(stack, 'Relay', {
         name: 'acme-customers',
         alarmEmail: 'ops@example.com',
         accessLog: true,
-        bundlesFolder,
+        bundlesFolder: sharedBundles(),
       });
       const own = synthesizeApp(app).getStackArtifact(stack.artifactId).template as DeployedTemplate;
       const deployBy = (by: ExecutionRole) => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { withoutReport } from '../../infra/stack/create-app.ts';
 import { root } from '../docs/pages.ts';
 import { loadRouter } from '../support/cells-rig.ts';
-import { hashFunctionsOnce, resourcesOf, type Template } from './synthesize.ts';
+import { hashFunctionsOnce, resourcesOf, withoutCopies, type Template } from './synthesize.ts';
 
 const folder = path.join(root, 'examples');
 const examples = readdirSync(folder).filter((name) => !name.endsWith('.md'));
@@ -16,7 +16,7 @@ const outputs = mkdtempSync(path.join(tmpdir(), 'relay-examples-'));
 
 beforeAll(async () => {
   // Skips copies of the bundles and CloudFormation's rules, which take most of the time and have other tests.
-  const context = { 'aws:cdk:disable-asset-staging': true, ...withoutReport };
+  const context = { ...withoutCopies, ...withoutReport };
   vi.stubEnv('CDK_CONTEXT_JSON', JSON.stringify(context));
   vi.stubEnv('CDK_VALIDATION', 'false');
   const stop = hashFunctionsOnce();

@@ -16,7 +16,14 @@ import { withoutReport } from '../../infra/stack/create-app.ts';
 import { answeringFunctions } from '../../infra/stack/constructs/function-descriptions.ts';
 import { Relay, type RelayProps } from '../../infra/stack/relay.ts';
 import { tableNames } from '../../shared/tables/table-schemas.ts';
-import { emptyBundles, readable, resourcesOf, synthesizeApp, type Template } from './synthesize.ts';
+import {
+  readable,
+  resourcesOf,
+  sharedBundles,
+  synthesizeApp,
+  withoutCopies,
+  type Template,
+} from './synthesize.ts';
 
 const here = { account: '123456789012', region: 'eu-central-1' };
 const keyArn = 'arn:aws:kms:eu-central-1:123456789012:key/0b9c7b4e';
@@ -24,11 +31,10 @@ const topicArn = 'arn:aws:sns:eu-central-1:123456789012:alarms';
 const certificateArn = 'arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012';
 
 let folder: string;
-let bundlesFolder: string;
+const bundlesFolder = sharedBundles();
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'relay-construct-'));
-  bundlesFolder = emptyBundles(join(folder, 'dist'));
 });
 
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -38,7 +44,7 @@ const newApp = (): App =>
     outdir: mkdtempSync(join(folder, 'out-')),
     builtinCloudFormationValidation: false,
     treeMetadata: false,
-    context: withoutReport,
+    context: { ...withoutReport, ...withoutCopies },
   });
 
 const newStack = (app = newApp(), env: Environment = here, id = 'Models'): Stack =>

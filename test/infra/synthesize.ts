@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, w
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { App } from 'aws-cdk-lib';
+import { Stack, type App } from 'aws-cdk-lib';
 import type { CloudAssembly } from 'aws-cdk-lib/cx-api';
+import type { IConstruct } from 'constructs';
 import { createApp } from '../../infra/stack/create-app.ts';
 import { functionNames } from '../../infra/stack/constructs/function-descriptions.ts';
 
@@ -56,23 +57,44 @@ function shareAmongWorkers(input: string, synthesis: () => Synthesis): string {
   const folder = process.env['RELAY_SYNTHESES'];
   if (folder === undefined) return JSON.stringify(synthesis());
   const file = join(folder, createHash('sha256').update(input).digest('hex'));
+  const claim = `${file}-claim`;
+  if (isClaimed(claim)) waitWhileClaimed(claim);
   if (existsSync(file)) return readFileSync(file, 'utf8');
-  const text = JSON.stringify(synthesis());
-  // Other workers must never read a partial file.
-  writeFileSync(`${file}-${process.pid}`, text);
-  renameSync(`${file}-${process.pid}`, file);
-  return text;
+  try {
+    const text = JSON.stringify(synthesis());
+    // Other workers must never read a partial file.
+    writeFileSync(`${file}-${process.pid}`, text);
+    renameSync(`${file}-${process.pid}`, file);
+    return text;
+  } finally {
+    rmSync(claim, { force: true });
+  }
+}
+
+/** Claims the synthesis for this worker unless another worker is at it. */
+function isClaimed(claim: string): boolean {
+  try {
+    writeFileSync(claim, '', { flag: 'wx' });
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Two workers that begin at once would otherwise both synthesize every stage. A claim of a worker that died counts for ten seconds. */
+function waitWhileClaimed(claim: string): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let tries = 0; tries < 400 && existsSync(claim); tries++) Atomics.wait(pause, 0, 0, 25);
 }
 
 function synthesizeAnew({ stage, ...options }: Record<string, unknown>): Synthesis {
   const folder = mkdtempSync(join(tmpdir(), 'relay-synthesis-'));
   try {
-    const bundlesFolder = emptyBundles(join(folder, 'dist'));
     const outputFolder = join(folder, 'out');
-    const context = stage === undefined ? {} : { stage };
+    const context = { ...withoutCopies, ...(stage === undefined ? {} : { stage }) };
     const { app, stack, edge } = createApp({
       outputFolder,
-      bundlesFolder,
+      bundlesFolder: sharedBundles(),
       context,
       options,
       validate: false,
@@ -101,9 +123,25 @@ export function synthesizeApp(app: App): CloudAssembly {
 }
 
 const require = createRequire(import.meta.url);
-const hashes = require(
-  join(require.resolve('aws-cdk-lib/package.json'), '../aws-lambda/lib/function-hash.js'),
-) as { calculateFunctionHash: (of: object, mixins?: string) => string };
+const cdk = join(require.resolve('aws-cdk-lib/package.json'), '..');
+const hashes = require(join(cdk, 'aws-lambda/lib/function-hash.js')) as {
+  calculateFunctionHash: (of: object, mixins?: string) => string;
+};
+
+// Each acknowledged finding records the stack of its caller, which takes an eighth of a synthesis. No test reads it.
+const stackTraces = require(join(cdk, 'core/lib/private/stack-trace.js')) as {
+  enhancedStackTrace: () => string[];
+};
+stackTraces.enhancedStackTrace = () => [];
+
+// CDK looks for references between stacks by resolving every element once more, which takes a fifth. One stack has none.
+const references = require(join(cdk, 'core/lib/private/refs.js')) as {
+  resolveReferences: (scope: IConstruct) => void;
+};
+const { resolveReferences } = references;
+references.resolveReferences = (scope) => {
+  if (scope.node.findAll().filter((each) => Stack.isStack(each)).length > 1) resolveReferences(scope);
+};
 
 /**
  * CDK hashes each function again at each reference to its version, 52 times, which takes a quarter of a synthesis. No function changes
@@ -122,6 +160,18 @@ export function hashFunctionsOnce(): () => void {
   return () => {
     hashes.calculateFunctionHash = calculateFunctionHash;
   };
+}
+
+/** Context that makes templates name each bundle without a copy of it in the output. */
+export const withoutCopies = { 'aws:cdk:disable-asset-staging': true };
+
+let bundles: string | undefined;
+
+/** Returns a folder of empty bundles for all syntheses of this process, because CDK keeps the hashes of a folder's files. */
+export function sharedBundles(): string {
+  // The run removes its folder. Workers end without the event `exit`.
+  bundles ??= emptyBundles(mkdtempSync(join(process.env['RELAY_SYNTHESES'] ?? tmpdir(), 'relay-bundles-')));
+  return bundles;
 }
 
 /** Returns the folder with an empty bundle for every function. */
