@@ -101,6 +101,15 @@ describe('the warnings of a row', () => {
       expect(warning).toContain(lesson);
   });
 
+  it('name a secret that only another stack can read', async () => {
+    const secret = ['env:KEY', 'ssm:/relay/other/channels/a'];
+    const rows = { channels: [{ ...channel, secret }], charges: [charge] };
+    const { warnings } = await checkTables(operatorRig({ published: [{}], rows }).ports);
+    expect(warnings.find(({ table }) => table === 'channels')?.warning).toContain(
+      `secret: ${secret[1]} cannot be read: stack relay can't read it`,
+    );
+  });
+
   it('are not taken from a mark when the row has become invalid', async () => {
     const row = { ...channel, weight: 'heavy', _warning: 'secret: env:KEY cannot be read: it is empty' };
     const { ports } = operatorRig({ published: [{}], rows: { channels: [row] } });
