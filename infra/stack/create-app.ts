@@ -1,8 +1,8 @@
 /** Creates the CDK app of one stage. The caller synthesizes it. */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { App, Validations, type IStackSynthesizer, type Stack } from 'aws-cdk-lib';
-import { AwsSolutionsChecks } from 'cdk-nag';
 import {
   refuseOptionsInContext,
   readStage,
@@ -15,6 +15,7 @@ import { findRegionProblem } from './options/streaming-regions.ts';
 import { RelayEdge, RelayEdgeAlarms, edgeRegion } from './edge/relay-edge.ts';
 import { RelayStack, type RelayStackProps } from './relay-stack.ts';
 
+const require = createRequire(import.meta.url);
 const projectFolder = join(import.meta.dirname, '..', '..');
 
 interface AppSettings {
@@ -54,8 +55,14 @@ export function createApp(settings: AppSettings): CreatedStacks & { app: App } {
   const problem = options.region === undefined ? findRegionProblem(settings.region ?? '') : undefined;
   if (problem !== undefined) throw new Error(`AWS_REGION: ${problem}`);
   const stacks = addStacks(app, { ...stage, options, bundlesFolder, ...(synthesizer && { synthesizer }) });
-  if (validate) Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+  if (validate) addNag(app);
   return { app, ...stacks };
+}
+
+/** Loads cdk-nag late: that takes 0.2 s, and the local stack and tests synthesize without it. */
+function addNag(app: App): void {
+  const { AwsSolutionsChecks } = require('cdk-nag') as typeof import('cdk-nag');
+  Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
 }
 
 /** Disables data that only the validation report reads. With the construct tree they take a fifth of the time of a synthesis. */

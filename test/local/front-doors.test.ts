@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { consoleOption } from '../../infra/local/console.ts';
 import { createApp } from '../../infra/stack/create-app.ts';
 import { expectDocumented } from '../openapi/exchange.ts';
+import { synthesizeApp } from '../infra/synthesize.ts';
 import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
 const doors = {
@@ -32,7 +33,7 @@ const stacks = new Map<string, LocalStack>();
 
 async function start(door: string, options: object): Promise<void> {
   const outputFolder = join(folder, door.replaceAll(' ', '-'));
-  createApp({ outputFolder, bundlesFolder: resolve('dist'), options, validate: false }).app.synth();
+  synthesizeApp(createApp({ outputFolder, bundlesFolder: resolve('dist'), options, validate: false }).app);
   stacks.set(door, await startLocalStack({ env: { RELAY_TEMPLATE_FOLDER: outputFolder } }));
 }
 
