@@ -23,12 +23,18 @@ export interface AnswerCell {
   seen: string;
 }
 
+const knownPlaces = new Map<Dialect, Place[]>();
+
 export function answerPlaces(dialect: Dialect): Place[] {
   const form = answerForms[dialect];
-  return listAllPlaces(
-    form.types.map(([file, name]) => types.shapeOf(file, name)),
-    form,
-  );
+  const places =
+    knownPlaces.get(dialect) ??
+    listAllPlaces(
+      form.types.map(([file, name]) => types.shapeOf(file, name)),
+      form,
+    );
+  knownPlaces.set(dialect, places);
+  return places;
 }
 
 /** A request for everything that an answer can contain. */

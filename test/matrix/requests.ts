@@ -23,8 +23,16 @@ export const types = new SdkTypes();
 const typesOf = (endpoint: Dialect): ObjectShape[] =>
   endpoints[endpoint].types.map(([file, name]) => types.shapeOf(file, name));
 
+const knownPlaces = new Map<Dialect, Place[]>();
+
 /** Places of the stable and the beta types, each once. */
 export function placesOf(endpoint: Dialect): Place[] {
+  const places = knownPlaces.get(endpoint) ?? listPlacesOf(endpoint);
+  knownPlaces.set(endpoint, places);
+  return places;
+}
+
+function listPlacesOf(endpoint: Dialect): Place[] {
   const older = endpoints[endpoint].older.map(
     (name) => [name, { shape: { kind: 'number' }, isOptional: true }] as const,
   );

@@ -4,6 +4,8 @@ import type { ObjectShape, Shape } from './sdk-types.ts';
 
 /** The path of the first field that none of the types has. */
 export function findUnknownField(value: unknown, types: readonly Shape[], path = ''): string | undefined {
+  // A text or a number has no fields. Most values are one.
+  if (typeof value !== 'object' || value === null) return undefined;
   const options = types.flatMap((each) => (each.kind === 'union' ? each.options : [each]));
   if (options.some(({ kind }) => kind === 'map')) return undefined;
   if (Array.isArray(value)) {
@@ -31,10 +33,15 @@ function findInObject(value: JsonRecord, { fields, isOpen }: ObjectShape, path: 
 }
 
 /** Whether its type and role, if present, match the variant. */
-const fits = (value: JsonRecord, { fields }: ObjectShape): boolean =>
+const fits = (value: JsonRecord, shape: ObjectShape): boolean =>
   ['type', 'role'].every((name) => {
-    const shape = fields.get(name)?.shape;
-    const options = shape?.kind === 'union' ? shape.options : shape ? [shape] : [];
-    const literals = options.flatMap((each) => (each.kind === 'literal' ? [each.value] : []));
-    return !(name in value) || literals.length === 0 || literals.some((literal) => literal === value[name]);
+    if (!(name in value)) return true;
+    const literals = literalsOf(shape, name);
+    return literals.length === 0 || literals.some((literal) => literal === value[name]);
   });
+
+function literalsOf({ fields }: ObjectShape, name: string): unknown[] {
+  const shape = fields.get(name)?.shape;
+  const options = shape?.kind === 'union' ? shape.options : shape ? [shape] : [];
+  return options.flatMap((each) => (each.kind === 'literal' ? [each.value] : []));
+}
