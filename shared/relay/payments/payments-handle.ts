@@ -85,8 +85,11 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
     if (!fact) continue;
     if (fact.kind === 'reversal') await stopTopUpsAfterReversal(ports, fact);
     const payment = await recordFact(ports, fact);
-    const isPaid = fact.kind === 'paid' && report.kind === 'checkout';
-    await forgetReversedCard(ports, isPaid ? await keepCard(ports, payment, report) : payment);
+    if (fact.kind === 'paid' && report.kind === 'checkout')
+      await forgetReversedCard(ports, await keepCard(ports, payment, report));
+    // A dispute that is won later must not turn off what the customer has asked for again since.
+    else if (fact.kind === 'reversal' && fact.reversal.state === 'taken')
+      await forgetReversedCard(ports, payment);
     isStored = true;
   }
   return isStored;
@@ -94,7 +97,7 @@ async function store(ports: PaymentsPorts, { live, at, reports, settings }: Rece
 
 /**
  * Turns automatic top-ups off, so that no card is charged because its money was given back. Runs before the refund or dispute is recorded,
- * so that a retry after a crash repeats it. A later report changes nothing.
+ * so that a retry after a crash repeats it. A repeated report changes nothing here.
  */
 async function stopTopUpsAfterReversal(
   { payments, topUps }: PaymentsPorts,

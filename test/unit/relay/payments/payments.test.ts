@@ -292,6 +292,18 @@ describe('the payment that stores a card', () => {
     expect(rig.topUps.kept.get('acme')).not.toHaveProperty('card');
   });
 
+  test('a dispute that is won later leaves top-ups on that the customer asked for again with the same card', async () => {
+    const rig = new StripeRig();
+    rig.topUps.kept.set('acme', { account: 'acme', version: 1, month: '', charged: 0, wanted });
+    await rig.send('payment_intent.succeeded', storing);
+    await rig.send('charge.dispute.created', dispute());
+    expect(rig.topUps.kept.get('acme')).toMatchObject({ off: 'disputed' });
+    rig.topUps.kept.set('acme', { account: 'acme', version: 9, month: '', charged: 0, wanted });
+    await rig.send('payment_intent.succeeded', { ...storing, id: 'pi_2' });
+    await rig.send('charge.dispute.closed', dispute({ status: 'won' }));
+    expect(rig.topUps.kept.get('acme')).toMatchObject({ card: { method: 'pm_1' } });
+  });
+
   test('keeps the account and the card of one event if others contain neither', async () => {
     const rig = new StripeRig();
     const unsigned = session({ currency: 'eur', client_reference_id: null });
