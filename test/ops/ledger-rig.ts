@@ -1,16 +1,10 @@
-import { DeleteItemCommand, GetItemCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import {
-  DeleteCommand,
-  DynamoDBDocumentClient,
-  GetCommand,
-  PutCommand,
-  UpdateCommand,
-} from '@aws-sdk/lib-dynamodb';
+import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import { openSession } from '../../infra/ops/session/session.ts';
 import { createGrantStore } from '../../shared/adapters/dynamodb/grant-store.ts';
 import { wholeGrants } from '../support/whole-table.ts';
 import { createLedgerStore } from '../../shared/adapters/dynamodb/ledger-store.ts';
 import { buildShardKey, decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
+import type { TableClient } from '../../shared/adapters/dynamodb/table-client.ts';
 import { createQuotaStore } from '../../shared/adapters/dynamodb/quotas/quota-store.ts';
 import { parseYuan } from '../../shared/billing/money.ts';
 import { planSplit } from '../../shared/billing/shards.ts';
@@ -20,7 +14,7 @@ import { grantApplier, type GrantApplier } from '../../shared/relay/jobs/grant-a
 import { createLedgerProjector } from '../../shared/relay/jobs/ledger-projector.ts';
 import type { QuotaStore } from '../../shared/relay/ports/money-stores.ts';
 import { timeText } from '../../shared/wire/ids.ts';
-import { emulatorClient, emulatorTables, startEmulator, type Emulator } from '../support/emulator.ts';
+import { emulatorTables, startEmulator, type Emulator } from '../support/emulator.ts';
 import { runOps, type OpsRun, type Words } from './run-ops.ts';
 
 type Row = Record<string, unknown>;
@@ -32,8 +26,7 @@ export const yuan = (written: string): bigint => parseYuan(written) ?? 0n;
 /** Balances on an emulator, written by the relay's own code, and the operators' tool on the same tables. */
 export class LedgerRig {
   readonly #emulator: Emulator;
-  readonly #client: DynamoDBClient;
-  readonly #documents: DynamoDBDocumentClient;
+  readonly #tables: TableClient;
   readonly quotas: QuotaStore;
   readonly #keepLedger: ReturnType<typeof createLedgerProjector>;
   readonly #grants: GrantApplier;
@@ -42,9 +35,8 @@ export class LedgerRig {
 
   private constructor(emulator: Emulator) {
     this.#emulator = emulator;
-    this.#client = emulatorClient(emulator.endpoint);
-    this.#documents = DynamoDBDocumentClient.from(this.#client);
     const tables = emulatorTables(emulator.endpoint);
+    this.#tables = tables;
     this.quotas = createQuotaStore(tables, 'relay');
     const clock = { now: () => Date.parse(this.now), sleep: async () => undefined };
     const ports = {
@@ -63,7 +55,6 @@ export class LedgerRig {
   }
 
   async stop(): Promise<void> {
-    this.#client.destroy();
     await this.#emulator.stop();
   }
 
@@ -78,34 +69,35 @@ export class LedgerRig {
   }
 
   async put(table: string, ...rows: Row[]): Promise<void> {
-    for (const Item of rows)
-      await this.#documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
+    for (const row of rows) {
+      const Item = marshall(row, { removeUndefinedValues: true });
+      await this.#tables.call('PutItem', { TableName: `relay-${table}`, Item });
+    }
   }
 
   async row(table: string, Key: Row): Promise<Row | undefined> {
-    return (await this.#documents.send(new GetCommand({ TableName: `relay-${table}`, Key }))).Item;
+    const { Item } = await this.#tables.call('GetItem', { TableName: `relay-${table}`, Key: marshall(Key) });
+    return Item && unmarshall(Item);
   }
 
   async remove(table: string, Key: Row): Promise<void> {
-    await this.#documents.send(new DeleteCommand({ TableName: `relay-${table}`, Key }));
+    await this.#tables.call('DeleteItem', { TableName: `relay-${table}`, Key: marshall(Key) });
   }
 
   /** Damages one attribute, as an edit by hand would. */
   async damage(table: string, Key: Row, attribute: string, value: unknown): Promise<void> {
-    await this.#documents.send(
-      new UpdateCommand({
-        TableName: `relay-${table}`,
-        Key,
-        UpdateExpression: 'SET #attribute = :value',
-        ExpressionAttributeNames: { '#attribute': attribute },
-        ExpressionAttributeValues: { ':value': value },
-      }),
-    );
+    await this.#tables.call('UpdateItem', {
+      TableName: `relay-${table}`,
+      Key: marshall(Key),
+      UpdateExpression: 'SET #attribute = :value',
+      ExpressionAttributeNames: { '#attribute': attribute },
+      ExpressionAttributeValues: marshall({ ':value': value }),
+    });
   }
 
   async removeDaily(id: string, period: string): Promise<void> {
     const Key = { id: { S: id }, period: { S: period } };
-    await this.#client.send(new DeleteItemCommand({ TableName: 'relay-daily', Key }));
+    await this.#tables.call('DeleteItem', { TableName: 'relay-daily', Key });
   }
 
   /** Applies all grants, as the relay's own function does. */
@@ -119,11 +111,8 @@ export class LedgerRig {
   }
 
   async item(account: string, part = 0): Promise<QuotaItem | undefined> {
-    const command = new GetItemCommand({
-      TableName: 'relay-quotas',
-      Key: buildShardKey({ account, shard: part }),
-    });
-    const { Item } = await this.#client.send(command);
+    const Key = buildShardKey({ account, shard: part });
+    const { Item } = await this.#tables.call('GetItem', { TableName: 'relay-quotas', Key });
     return Item && decodeQuota(Item);
   }
 
