@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -50,16 +50,19 @@ export async function startEmulator(stack = 'relay', { streams = true } = {}): P
   return jars ? startAmazonProgram(jars, tables) : startDynoxide(tables);
 }
 
-/** Dynoxide reads its tables from a file: a request for each table took 27 ms of processor time. */
+/** Dynoxide reads its tables from a file: a start with a request for each took 27 ms more of processor time. */
 async function startDynoxide(tables: Required<TableOptions>): Promise<Emulator> {
   const port = await freePort();
-  const args = ['--host', '127.0.0.1', '--port', String(port), '--schema', writeTablesFile(tables)];
+  const file = path.join(tmpdir(), `relay-emulator-${process.pid}-${port}.json`);
+  writeFileSync(file, JSON.stringify(inputsOf(tables).map((Table) => ({ Table }))));
+  const args = ['--host', '127.0.0.1', '--port', String(port), '--schema', file];
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let printed = '';
   for await (const text of child.stderr.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
     printed += String(text);
     if (!printed.includes('listening')) continue;
     child.stderr.resume();
+    rmSync(file);
     return { endpoint: `http://127.0.0.1:${port}`, stop: () => kill(child) };
   }
   throw new Error(`the emulator did not start: ${printed}`);
@@ -91,15 +94,6 @@ async function kill(child: ChildProcess): Promise<void> {
   const exited = once(child, 'exit');
   child.kill('SIGKILL');
   await exited;
-}
-
-const folder = mkdtempSync(path.join(tmpdir(), 'relay-emulator-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-
-function writeTablesFile(tables: Required<TableOptions>): string {
-  const file = path.join(folder, `${tables.stack}-${tables.streams}.json`);
-  if (!existsSync(file)) writeFileSync(file, JSON.stringify(inputsOf(tables).map((Table) => ({ Table }))));
-  return file;
 }
 
 /** Creates every table of a stack, empty. */
