@@ -42,6 +42,8 @@ export class StripeRig {
   ]);
   secretReads = 0;
   nowMs = Date.UTC(2026, 10, 21);
+  /** The settings of an environment that has not read the newest configuration yet. */
+  olderSettings: StripeSettings | undefined;
   settings: StripeSettings | undefined = {
     live: true,
     webhookSecrets: ['ssm:/relay/relay/hook'],
@@ -70,7 +72,7 @@ export class StripeRig {
   }
 
   async deliver({ body, header }: Delivery, path = '/hooks/payments/stripe'): Promise<RelayResponse> {
-    const current = async (): Promise<Snapshot> => ({
+    const snapshotOf = async (stripeSettings: StripeSettings | undefined): Promise<Snapshot> => ({
       publishedAt: 0,
       channels: [],
       charges: [],
@@ -79,11 +81,14 @@ export class StripeRig {
       settings: {
         ...defaultSettings,
         topUpBonus: this.bonus,
-        ...(this.settings && { payments: { stripe: this.settings } }),
+        ...(stripeSettings && { payments: { stripe: stripeSettings } }),
       },
     });
     const handle = createPaymentsHandle({
-      config: { current, notOlderThan: current },
+      config: {
+        current: () => snapshotOf(this.olderSettings ?? this.settings),
+        notOlderThan: () => snapshotOf(this.settings),
+      },
       secrets: {
         read: async (reference) => {
           this.secretReads += 1;

@@ -12,7 +12,7 @@ import { createLoggedHandle } from '../http/logged-handle.ts';
 import { refuseRoute } from '../http/refuse-route.ts';
 import { respondJson, smallBody } from '../http/refusal.ts';
 import type { ChatPorts } from '../ports/chat-ports.ts';
-import type { SecretStore } from '../ports/config-store.ts';
+import { refusalAgeMsMax, type SecretStore } from '../ports/config-store.ts';
 import { readStripeEvent, type StripeEvent, checkSignature, type PaidCheckout, isSigned } from './stripe.ts';
 import {
   parseReference,
@@ -57,7 +57,8 @@ type PaymentSettings = StripeSettings & Pick<Settings, 'topUpBonus'>;
 type ReceivedEvent = StripeEvent & { settings: PaymentSettings };
 
 async function readEvent(ports: PaymentsPorts, request: RelayRequest): Promise<ReceivedEvent> {
-  const { payments, topUpBonus } = (await ports.config.current()).settings;
+  // An older configuration would park a payment whose currency has a rate by now, and Stripe does not send it again.
+  const { payments, topUpBonus } = (await ports.config.notOlderThan(refusalAgeMsMax)).settings;
   const settings = payments && { ...payments.stripe, topUpBonus };
   if (!settings || request.path !== stripePath || request.method !== 'POST') throw refuseRoute(request);
   const body = smallBody(request, bodyBytesMax);

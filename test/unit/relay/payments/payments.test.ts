@@ -260,6 +260,14 @@ describe('the payment that stores a card', () => {
     expect(rig.topUps.kept.get('acme')).toMatchObject({ card, pending: { payment: 'pi_1' }, version: 2 });
   });
 
+  test('is not parked by an environment that has not read the rate of its currency yet', async () => {
+    const rig = new StripeRig();
+    rig.olderSettings = { ...rig.settings!, rates: { usd: '7.1' } };
+    rig.settings!.rates['eur'] = '7';
+    expect(await rig.send(...events.checkout)).toBe(200);
+    expect(rig.granted).toEqual(['acme pi_1 70']);
+  });
+
   const refunding = (rig: StripeRig) => rig.send('refund.created', refund());
 
   test.each([1, 2])('stores no card if a refund is recorded in between, before access %i', async (access) => {
