@@ -53,20 +53,21 @@ export function synthesize(options: Record<string, unknown> = {}): Synthesis {
 }
 
 /** Reads the synthesis of another worker of this run, or stores it for the others. */
-function shareAmongWorkers(input: string, synthesis: () => Synthesis): string {
+export function shareAmongWorkers(input: string, synthesis: () => unknown): string {
   const folder = process.env['RELAY_SYNTHESES'];
   if (folder === undefined) return JSON.stringify(synthesis());
   const file = join(folder, createHash('sha256').update(input).digest('hex'));
   const claim = `${file}-claim`;
-  if (isClaimed(claim)) waitWhileClaimed(claim);
-  if (existsSync(file)) return readFileSync(file, 'utf8');
   try {
+    if (!existsSync(file) && isClaimed(claim)) waitWhileClaimed(claim);
+    if (existsSync(file)) return readFileSync(file, 'utf8');
     const text = JSON.stringify(synthesis());
     // Other workers must never read a partial file.
     writeFileSync(`${file}-${process.pid}`, text);
     renameSync(`${file}-${process.pid}`, file);
     return text;
   } finally {
+    // Whatever happened, the next worker must not wait for it.
     rmSync(claim, { force: true });
   }
 }

@@ -18,14 +18,7 @@ describe('the running stack', () => {
     stack.store.rules.add({ fault: { kind: 'slow', delayMs: 100 }, services: ['dynamodb'] });
     const answers = await Promise.all(Array.from({ length: 8 }, () => stack.call()));
     stack.store.rules.clear();
-    const faults = stack
-      .log()
-      .match(/.*(503|"fault").*/g)
-      ?.join('\n');
-    expect(
-      answers.map(({ status }) => status),
-      faults,
-    ).toEqual(Array.from({ length: 8 }, () => 200));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
     expect(stack.store.counts.faults.throttle).toBe(8);
   });
 
