@@ -14,7 +14,12 @@ describe('the running stack', () => {
   it('answers eight parallel first calls on a slow, throttling store', async () => {
     // Two for each table, because an operation has three attempts: random throttles of a tenth hit one three times in some 5 % of runs.
     for (const table of ['keys', 'accounts', 'quotas', 'runtime'])
-      stack.store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], tables: [table], times: 2 });
+      stack.store.rules.add({
+        fault: { kind: 'throttle' },
+        services: ['dynamodb'],
+        tables: [table],
+        times: 2,
+      });
     stack.store.rules.add({ fault: { kind: 'slow', delayMs: 100 }, services: ['dynamodb'] });
     const answers = await Promise.all(Array.from({ length: 8 }, () => stack.call()));
     stack.store.rules.clear();
