@@ -3,7 +3,13 @@
  * clients.
  */
 import { startVendors } from './vendors/vendors.ts';
-import { type Emulator, startEmulator, claimDataFolder } from './host/emulator.ts';
+import {
+  type Emulator,
+  startEmulator,
+  claimDataFolder,
+  createStreamCalls,
+  createTableCalls,
+} from './host/emulator.ts';
 import { openCheckpoints, startMapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import {
@@ -24,7 +30,6 @@ import { claimPorts, createTablesPort } from './host/loopback.ts';
 import { type StackLog, StartError, type Started } from './host/messages.ts';
 import { writeRunning } from '../ops/session/running-stack.ts';
 import { type LocalFunction, startInvokeApi } from './lambda/local-function.ts';
-import { createStreamCalls, createTableCalls } from './host/emulator-calls.ts';
 import type { LocalOptions } from './host/local-options.ts';
 import { waitForDemoGrant, readOrCreateDemoKey, realChannelRow, seedDemo, seedRows } from './seed.ts';
 import { createTables } from './template/build-tables.ts';

@@ -4,8 +4,12 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createStreamCalls } from '../../infra/local/host/emulator-calls.ts';
-import { startEmulator, type Emulator, tendStreamRecords } from '../../infra/local/host/emulator.ts';
+import {
+  createStreamCalls,
+  startEmulator,
+  type Emulator,
+  tendStreamRecords,
+} from '../../infra/local/host/emulator.ts';
 import { openCheckpoints, startMapping } from '../../infra/local/event-source-mapping.ts';
 import type { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { emulatorClient } from '../support/emulator.ts';

@@ -2,7 +2,7 @@
 import { DescribeTableCommand } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import { completeRecord, type StreamPage } from '../../../../infra/local/event-source-mapping.ts';
-import { createStreamCalls } from '../../../../infra/local/host/emulator-calls.ts';
+import { createStreamCalls } from '../../../../infra/local/host/emulator.ts';
 import type { Metrics } from '../../../../shared/relay/ports/telemetry.ts';
 import { emulatorClient } from '../../../support/emulator.ts';
 
