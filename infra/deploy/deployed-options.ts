@@ -112,7 +112,6 @@ const withoutPermission =
   'these credentials lack cloudformation:DescribeStacks, which is needed to notice removed options. ' +
   'Allow it, or compare the options by hand and run npx cdk deploy';
 
-/** @param what the stack and its region */
 function wrapReadError(error: unknown, stackLabel: string): Error {
   const cause = { cause: error };
   if (!(error instanceof CloudFormationServiceException)) {
