@@ -106,9 +106,10 @@ function applyPaid({ state, account, card }: Payment, fact: PaidFact): Partial<P
   const facts = { ...reported, card: reported.card ?? card };
   if (state !== 'expected' && state !== 'parked') return undefined;
   if (fact.problem === undefined) return { ...facts, state: fact.level === undefined ? 'granted' : 'plan' };
-  const addsNothing = fact.account === undefined || (account !== undefined && (card ?? facts.card) === card);
-  if (state === 'parked' && addsNothing) return undefined;
-  // The rate is that of the first report, and so is the account.
+  const hasCard = card !== undefined || fact.card === undefined;
+  const isRepeat = fact.account === undefined || (account !== undefined && hasCard);
+  if (state === 'parked' && isRepeat) return undefined;
+  // The account and the rate stay those of the first report.
   return account === undefined ? { ...facts, state: 'parked' } : { card: facts.card };
 }
 
