@@ -206,9 +206,10 @@ test.each(Object.entries(kinds))(
     expect(before).toEqual([...first, update('quotas')]);
     expect(after).toEqual([update('quotas')]);
     expect(callUnits.quotas).toBe(2);
-    // The row and its index; three sums by day, one by hour, one by month and one of health; and the minute.
+    // The row and its index; three sums by day, one by hour, one by month and one of health; and the minute, outside the transaction.
     // Transactions cost double.
     expect(projected).toEqual([transact('daily', 12), row, ...freed, update('daily')]);
+    expect(12 + row.units + callUnits.minute).toBe(callUnits.loneRow);
   },
 );
 

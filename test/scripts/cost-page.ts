@@ -129,7 +129,7 @@ function ledgerWrites(workload: Workload): number {
   return (
     callUnits.ledger +
     callUnits.ledgerIndex +
-    (4 * pairs + attempts + 2 * distinct(accounts, calls) + 2) / calls
+    (4 * pairs + attempts + 2 * distinct(accounts, calls) + callUnits.minute) / calls
   );
 }
 

@@ -11,6 +11,10 @@ export const callUnits = {
   ledgerIndex: 1,
   /** For each call of a batch of different accounts: sums by day, hour and month, in a transaction. The sums of all accounts are extra. */
   daily: 6,
+  /** The sums of the minute, which a batch shares and writes outside the transaction. */
+  minute: 1,
+  /** Row, index and sums of a call that shares none of them. */
+  loneRow: 16,
   /** The budget's item: reserve, then release in a transaction, which costs double. */
   budget: 3,
 };
