@@ -302,6 +302,10 @@ export function explainOperatorNeed({ before, after }: PaymentChange): string | 
 export const isTakenBack = (payment: Payment): boolean =>
   payment.paid !== undefined && sumTaken(payment) >= payment.paid.minor;
 
+/** A refund or dispute stops automatic top-ups, so a later report of the payment must not store its card again. */
+export const mayStoreCard = ({ state, reversals }: Payment): boolean =>
+  state === 'granted' && Object.keys(reversals).length === 0;
+
 /** Sums what was taken and not returned, in the payment's currency. */
 const sumTaken = ({ paid, reversals }: Payment): bigint =>
   Object.values(reversals)

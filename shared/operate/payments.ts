@@ -16,6 +16,7 @@ import {
   addSignature,
   convertToYuan,
   findBonus,
+  mayStoreCard,
   type BonusStep,
   type Payment,
   type PaymentAmount,
@@ -109,17 +110,14 @@ export async function planAssignPayment(
     effect: [
       ...(payment.problem === undefined ? [] : [`Parked because ${payment.problem}`]),
       ...change.grants.map((grant) => `Credit ${account} once for the ${formatGrant(grant)}`),
-      ...(mayStoreCard(payment, account)
+      // The card is stored only for the account that asked for automatic top-ups.
+      ...(payment.card && (payment.account ?? account) === account && mayStoreCard(change.after)
         ? ['To store the card for automatic top-ups, resend an event of the payment in Stripe afterwards']
         : []),
     ],
     questions: [`Credit payment ${id} of ${formatPayment(paid)} to ${account}?`],
   };
 }
-
-/** The card is stored only for the account that asked for automatic top-ups, and only if no refund or dispute was reported. */
-const mayStoreCard = ({ card, reversals, account: asker }: Payment, account: string): boolean =>
-  card !== undefined && (asker ?? account) === account && Object.keys(reversals).length === 0;
 
 export async function planRejectPayment(ports: OperatorPorts, id: string): Promise<Plan<PaymentChange>> {
   const { payment, paid } = await findParkedPayment(ports, id);

@@ -24,6 +24,7 @@ import {
   type ReversalFact,
   explainOperatorNeed,
   isTakenBack,
+  mayStoreCard,
   type Payment,
   type Reversal,
   planPaymentChange,
@@ -123,10 +124,10 @@ async function keepCard(
   stored: Payment,
   { card = stored.card, references, payment }: PaidCheckout,
 ): Promise<Payment> {
-  const { account, state, reversals } = stored;
+  const { account } = stored;
   const { nonce } = parseReference(references[0] ?? '')?.reference ?? {};
-  const isKept = state === 'granted' && Object.keys(reversals).length === 0;
-  if (!card || account === undefined || !isKept || nonce === undefined) return { ...stored, card };
+  if (!card || account === undefined || nonce === undefined || !mayStoreCard(stored))
+    return { ...stored, card };
   const nowMs = clock.now();
   await topUps.change(account, (auto) => storeCard(auto, { nonce, card, payment, nowMs }));
   return { ...stored, ...(await payments.find(payment)), card };
