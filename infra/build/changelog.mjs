@@ -36,11 +36,11 @@ function notesOf(text, version) {
   const heading = headingOf(text, version);
   if (heading === undefined) throw new Error(`docs/CHANGELOG.md has no heading "## ${version} - <date>"`);
   const [notes] = text.slice(text.indexOf(heading) + heading.length).split('\n## ');
-  return `${completeLinks(notes.trim(), version)}\n`;
+  return `${makeLinksAbsolute(notes.trim(), version)}\n`;
 }
 
-/** Makes links absolute: a release page would resolve relative links against its own address. GitHub's workflows set both variables. */
-function completeLinks(text, version) {
+/** A release page would resolve relative links against its own address. GitHub's workflows set both variables. */
+function makeLinksAbsolute(text, version) {
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: repository } = process.env;
   if (repository === undefined) return text;
   const page = `${server}/${repository}/blob/v${version}/docs/CHANGELOG.md`;
