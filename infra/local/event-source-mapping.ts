@@ -32,7 +32,7 @@ export interface Mapping {
 
 interface MappingHost {
   /** Calls DynamoDB Streams. */
-  call: AwsCalls;
+  callAws: AwsCalls;
   checkpoints: Checkpoints;
   log: StackLog;
   /** The emulator's. With it, a stream is read only after a new record. */
@@ -51,7 +51,7 @@ const longestRetryMs = 5000;
  */
 export async function startMapping(
   { id, properties, target }: Mapping,
-  { call, checkpoints, log, newestRecord }: MappingHost,
+  { callAws, checkpoints, log, newestRecord }: MappingHost,
 ): Promise<() => Promise<void>> {
   const { EventSourceArn: StreamArn, BatchSize: Limit, FilterCriteria, ...kind } = properties;
   const { name } = target.settings;
@@ -85,7 +85,7 @@ export async function startMapping(
 
   const findFirstIterator = async (shard: string) => {
     const iterator = async (from: { ShardIteratorType: string; SequenceNumber?: string }) => {
-      const found = await call('GetShardIterator', { StreamArn, ShardId: shard, ...from });
+      const found = await callAws('GetShardIterator', { StreamArn, ShardId: shard, ...from });
       return (found as { ShardIterator?: string }).ShardIterator;
     };
     const position = checkpoints.get(id, shard);
@@ -111,7 +111,7 @@ export async function startMapping(
     for (let iterator = first; iterator !== undefined && !stopping.signal.aborted;)
       try {
         const newest = findNewest();
-        const read = (await call('GetRecords', { ShardIterator: iterator, Limit })) as StreamPage;
+        const read = (await callAws('GetRecords', { ShardIterator: iterator, Limit })) as StreamPage;
         const records = (read.Records ?? []).map((record) => completeRecord(record, StreamArn));
         await deliver(shard, records);
         iterator = read.NextShardIterator;
@@ -123,7 +123,7 @@ export async function startMapping(
       }
   };
   const findShards = async (): Promise<void> => {
-    const { StreamDescription } = (await call('DescribeStream', { StreamArn })) as DescribedStream;
+    const { StreamDescription } = (await callAws('DescribeStream', { StreamArn })) as DescribedStream;
     for (const { ShardId: shard } of StreamDescription.Shards)
       if (!shards.has(shard)) shards.set(shard, readShard(shard, await findFirstIterator(shard)));
   };

@@ -143,7 +143,7 @@ const answering: readonly string[] = [...callingFunctions, 'server'];
 
 /** Says beside the tables where log and relay are: the operators' tool knows the tables alone. */
 export async function publishAddresses(
-  call: AwsCalls,
+  callAws: AwsCalls,
   stack: string,
   { log, port }: { log: string; port: number },
 ): Promise<void> {
@@ -159,7 +159,7 @@ export async function publishAddresses(
     },
   };
   try {
-    await call('PutItem', put);
+    await callAws('PutItem', put);
   } catch (error) {
     // A template without that table has no relay whose lines are searched.
     if ((error as Error).name !== 'ResourceNotFoundException') throw error;

@@ -19,10 +19,10 @@ export const readOrCreateDemoKey = (dataFolder: string | undefined): string =>
   readOrCreateSecret(dataFolder, 'demo-key', /^sk-/, `sk-${randomBytes(24).toString('base64url')}`);
 
 /** Writes rows that are missing. */
-export async function seedRows(call: AwsCalls, rows: readonly SeedRow[]): Promise<void> {
+export async function seedRows(callAws: AwsCalls, rows: readonly SeedRow[]): Promise<void> {
   const putIfAbsent = ({ table, row }: SeedRow) =>
     callConditionally(() =>
-      call('PutItem', {
+      callAws('PutItem', {
         TableName: physicalNameOf(stackName, table),
         Item: attributesOf(row),
         ConditionExpression: 'attribute_not_exists(#key)',
@@ -37,15 +37,15 @@ export async function seedRows(call: AwsCalls, rows: readonly SeedRow[]): Promis
  * @param endpointOf where the double of a vendor, or the one of the demo, listens in this run
  */
 export async function seedDemo(
-  call: AwsCalls,
+  callAws: AwsCalls,
   endpointOf: (vendor: string) => string,
   key: string,
 ): Promise<void> {
   const rows = [...buildDemoRows(endpointOf('demo'), key), ...buildVendorRows(endpointOf)];
-  await seedRows(call, rows);
+  await seedRows(callAws, rows);
   const updateEndpoint = ({ id, endpoint }: Record<string, unknown>) =>
     callConditionally(() =>
-      call('UpdateItem', {
+      callAws('UpdateItem', {
         TableName: physicalNameOf(stackName, 'channels'),
         Key: attributesOf({ id }),
         UpdateExpression: 'SET endpoint = :endpoint',
@@ -60,13 +60,13 @@ export async function seedDemo(
 const grantWaitMs = 10_000;
 
 /** Waits for the demo account's grant, so that the first call with the printed key finds the balance. */
-export async function waitForDemoGrant(call: AwsCalls): Promise<void> {
+export async function waitForDemoGrant(callAws: AwsCalls): Promise<void> {
   const input = {
     TableName: physicalNameOf(stackName, 'quotas'),
     Key: attributesOf({ account: demoAccount }),
   };
   for (const endMs = Date.now() + grantWaitMs; Date.now() < endMs;) {
-    const { Item } = (await call('GetItem', input)) as { Item?: object };
+    const { Item } = (await callAws('GetItem', input)) as { Item?: object };
     if (Item !== undefined) return;
     await sleep(50);
   }

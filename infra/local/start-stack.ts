@@ -96,10 +96,10 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   ]);
   onStep('creating tables');
   tables?.open(emulator.endpoint);
-  const call = createTableCalls(emulator.endpoint);
-  await createTables(call, references);
+  const callAws = createTableCalls(emulator.endpoint);
+  await createTables(callAws, references);
   const logsApi = started.adopt(await startLogsApi(localStackName, kept), (api) => api.close());
-  await publishAddresses(call, localStackName, { log: logsApi.endpoint, port });
+  await publishAddresses(callAws, localStackName, { log: logsApi.endpoint, port });
   const invokeApi = started.adopt(await startInvokeApi(log), (api) => api.close());
   const { functionEnvironment: environment, environmentsMax, secretsEndpoint } = settings;
   const endpoints = { dynamodb: emulator.endpoint, lambda: invokeApi.endpoint, secrets: secretsEndpoint };
@@ -121,18 +121,18 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   const checkpoints = openCheckpoints(settings.dataFolder);
   const { newestRecord = emulator.newestRecord } = settings;
   for (const mapping of buildMappings(references, functions))
-    started.defer(await startMapping(mapping, { call: readStreams, checkpoints, log, newestRecord }));
+    started.defer(await startMapping(mapping, { callAws: readStreams, checkpoints, log, newestRecord }));
   onStep('writing demo rows');
   const key = vendors && readOrCreateDemoKey(settings.dataFolder);
-  if (vendors && key !== undefined) await seedDemo(call, (name) => vendors.url(name), key);
-  if (settings.upstreamKey) await seedRows(call, [realChannelRow]);
+  if (vendors && key !== undefined) await seedDemo(callAws, (name) => vendors.url(name), key);
+  if (settings.upstreamKey) await seedRows(callAws, [realChannelRow]);
   onStep('publishing the configuration');
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
     running.stop(),
   );
   onStep('waiting for the first top-up');
-  if (key !== undefined) await waitForDemoGrant(call);
+  if (key !== undefined) await waitForDemoGrant(callAws);
   const api = readRestApi(references, functions);
   const apiUrl = api && createRestApiUrl(api);
   const hasServer = settings.compute === 'server';

@@ -140,7 +140,7 @@ describe('stream records of the emulator', () => {
         } as unknown as LocalFunction,
       },
       {
-        call,
+        callAws: call,
         checkpoints: openCheckpoints(undefined),
         log: () => {},
         newestRecord(table) {

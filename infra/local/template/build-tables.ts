@@ -23,12 +23,12 @@ interface TableProperties {
 }
 
 /** Creates missing tables of the template, and sets the stream ARNs of all tables. */
-export async function createTables(call: AwsCalls, references: LocalReferences): Promise<void> {
+export async function createTables(callAws: AwsCalls, references: LocalReferences): Promise<void> {
   await Promise.all(
     resourcesOf(references.template, 'AWS::DynamoDB::GlobalTable').map(async ([id, resource]) => {
       const name = references.physicalName(id);
       const properties = references.resolve(resource.Properties ?? {}) as TableProperties;
-      const table = await createTable(call, name, properties);
+      const table = await createTable(callAws, name, properties);
       if (table.LatestStreamArn !== undefined)
         references.setAttribute(id, 'StreamArn', table.LatestStreamArn);
     }),
@@ -36,7 +36,7 @@ export async function createTables(call: AwsCalls, references: LocalReferences):
 }
 
 async function createTable(
-  call: AwsCalls,
+  callAws: AwsCalls,
   name: string,
   properties: TableProperties,
 ): Promise<TableDescription> {
@@ -54,25 +54,26 @@ async function createTable(
         StreamSpecification: { StreamEnabled: true, StreamViewType: stream.StreamViewType },
       }),
     };
-    const { TableDescription } = (await call('CreateTable', input)) as {
+    const { TableDescription } = (await callAws('CreateTable', input)) as {
       TableDescription?: TableDescription;
     };
     const ttl = properties.TimeToLiveSpecification;
-    if (ttl !== undefined) await call('UpdateTimeToLive', { TableName: name, TimeToLiveSpecification: ttl });
+    if (ttl !== undefined)
+      await callAws('UpdateTimeToLive', { TableName: name, TimeToLiveSpecification: ttl });
     return TableDescription ?? {};
   } catch (error) {
     if ((error as Error).name !== 'ResourceInUseException') throw error;
-    return checkExistingTable(call, name, properties);
+    return checkExistingTable(callAws, name, properties);
   }
 }
 
 /** Throws StartError for a table that an older version left with another schema; it must not be deleted. */
 async function checkExistingTable(
-  call: AwsCalls,
+  callAws: AwsCalls,
   name: string,
   wanted: TableProperties,
 ): Promise<TableDescription> {
-  const { Table } = (await call('DescribeTable', { TableName: name })) as { Table?: TableDescription };
+  const { Table } = (await callAws('DescribeTable', { TableName: name })) as { Table?: TableDescription };
   if (shapeOf(Table ?? {}) !== shapeOf(wanted))
     throw new StartError(
       `table ${name} has another schema than this version: delete the folder RELAY_DATA or use another one`,
