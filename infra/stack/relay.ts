@@ -65,7 +65,7 @@ import { RelayTables } from './constructs/relay-tables.ts';
 import { Triggers } from './constructs/triggers.ts';
 import { type CanaryOptions, createScheduledCall, shiftTraffic } from './rollout.ts';
 import { createRelayMetric } from './observe/relay-metric.ts';
-import type { PropRules } from './options/prop-problems.ts';
+import { cdkObject, nameOnly, type PropRules } from './options/prop-problems.ts';
 import { refuseProps } from './options/refuse-props.ts';
 
 export type {
@@ -190,27 +190,27 @@ export interface RelayProps
 
 /** Checks of each prop. An unknown prop is refused by name, for apps in JavaScript too. */
 const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
-  name: '',
+  name: nameOnly,
   disposable: 'disposable',
-  domain: { name: 'domain', certificate: 'object', hostedZone: 'object' },
+  domain: { name: 'domain', certificate: cdkObject, hostedZone: cdkObject },
   alarmEmail: 'alarmEmail',
   pageEmail: 'pageEmail',
   objectives: 'objectives',
   canary: 'canary',
   console: 'console',
   shifting: 'shifting',
-  alarmTopic: 'object',
-  encryptionKey: 'object',
+  alarmTopic: cdkObject,
+  encryptionKey: cdkObject,
   encryptionKeys: {
-    logs: 'object',
-    secrets: 'object',
-    alarmTopic: 'object',
-    buckets: 'object',
-    variables: 'object',
+    logs: cdkObject,
+    secrets: cdkObject,
+    alarmTopic: cdkObject,
+    buckets: cdkObject,
+    variables: cdkObject,
   },
   alertSender: 'alertSender',
   backupCopies: 'backupCopies',
-  ledgerStream: 'object',
+  ledgerStream: cdkObject,
   originSecrets: 'originSecrets',
   sealKeys: 'sealKeys',
   reservedConcurrency: 'reservedConcurrency',
@@ -219,7 +219,7 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   compute: 'compute',
   service: 'service',
   memory: 'memory',
-  logRetention: '',
+  logRetention: nameOnly,
   tracing: 'tracing',
   awsClient: 'awsClient',
   defaultLimits: 'limits',
@@ -229,12 +229,12 @@ const propRules: Readonly<Record<keyof RelayProps, PropRules[string]>> = {
   budget: 'budget',
   bedrockModels: 'bedrockModels',
   unboundSecrets: 'unboundSecrets',
-  bundlesFolder: '',
+  bundlesFolder: nameOnly,
   frontDoor: 'frontDoor',
   vpcEndpointIds: 'vpcEndpointIds',
   vpc: 'vpc',
-  vpcSubnets: 'object',
-  securityGroups: '',
+  vpcSubnets: cdkObject,
+  securityGroups: nameOnly,
 };
 
 const alarmsWithoutReceiver =

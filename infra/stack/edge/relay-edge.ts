@@ -7,6 +7,7 @@
 import { CfnOutput, Stack, Token } from 'aws-cdk-lib';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
+import { nameOnly, type PropRules } from '../options/prop-problems.ts';
 import { refuseProps } from '../options/refuse-props.ts';
 import { EdgeAlarms, WebAcl } from './web-acl.ts';
 
@@ -32,7 +33,7 @@ const buildStackProps = (stackName: string, description: string) => ({
   env: { region: edgeRegion },
 });
 
-const propRules = { relayName: '', region: 'region', requestsPerMinute: '' };
+const propRules: PropRules = { relayName: nameOnly, region: 'region', requestsPerMinute: nameOnly };
 
 export class RelayEdge extends Stack {
   /** An ARN that the relay's stack reads in its own region. */

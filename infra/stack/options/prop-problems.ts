@@ -11,13 +11,15 @@ import {
 } from './option-problems.ts';
 import type { StageOptions } from './option-table.ts';
 
-/**
- * Maps each prop to the option whose rules check it. If the text is empty, only the name is checked, because the construct or CDK
- * checks the value. `object` rejects text, such as an ARN, where CDK expects an object. A map has the rules of the prop's fields, which
- * no option has in this form.
- */
+/** Only the prop's name is checked, because the construct or CDK checks the value. */
+export const nameOnly = Symbol('nameOnly');
+
+/** Rejects text, such as an ARN, where CDK expects an object. */
+export const cdkObject = Symbol('cdkObject');
+
+/** Maps each prop to the option whose rules check it. A map has the rules of the prop's fields, which no option has in this form. */
 export interface PropRules {
-  readonly [prop: string]: string | PropRules;
+  readonly [prop: string]: string | typeof nameOnly | typeof cdkObject | PropRules;
 }
 
 type IsKnown = (value: unknown) => boolean;
@@ -47,9 +49,9 @@ type Checked = [prop: string, option: string, value: unknown];
 
 const ruleOf = (rules: PropRules, name: string) => (Object.hasOwn(rules, name) ? rules[name] : undefined);
 
-function optionOf(rules: PropRules, name: string): string {
+function optionOf(rules: PropRules, name: string): string | undefined {
   const rule = ruleOf(rules, name);
-  return typeof rule === 'string' && rule !== 'object' ? rule : '';
+  return typeof rule === 'string' ? rule : undefined;
 }
 
 /** Returns false for objects of CDK. */
@@ -63,7 +65,7 @@ export function isPlain(value: unknown): boolean {
 const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
     const option = optionOf(rules, name);
-    if (option === '' || value === undefined || !isPlain(value)) return [];
+    if (option === undefined || value === undefined || !isPlain(value)) return [];
     const said = removeObjects(value, fieldsOf(option));
     return isKnown(said) ? [[name, option, said]] : [];
   });
@@ -72,7 +74,7 @@ const listChecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[
 const listUnchecked = (props: Props, rules: PropRules, isKnown: IsKnown): Checked[] =>
   Object.entries(props).flatMap(([name, value]): Checked[] => {
     const option = optionOf(rules, name);
-    if (option === '') return [];
+    if (option === undefined) return [];
     return !isPlain(value) || (Array.isArray(value) && !isKnown(value)) ? [[name, option, value]] : [];
   });
 
@@ -89,9 +91,9 @@ function findProblems(props: Props, rules: PropRules, isKnown: IsKnown): string[
   const names = Object.entries(props).flatMap(([name, value]) => {
     const rule = ruleOf(rules, name);
     if (rule === undefined) return [`${name}: ${describeUnknownName(name, Object.keys(rules), 'a prop')}`];
-    if (rule === 'object' && typeof value === 'string')
+    if (rule === cdkObject && typeof value === 'string')
       return [`${name}: found "${value}", expected an object of CDK`];
-    if (typeof rule === 'string' || typeof value !== 'object' || value === null) return [];
+    if (typeof rule !== 'object' || typeof value !== 'object' || value === null) return [];
     return findProblems({ ...value }, rule, isKnown).map((problem) => `${name}.${problem}`);
   });
   return [...names, ...listChecked(props, rules, isKnown).flatMap(problemsOf)];
