@@ -337,11 +337,12 @@ const createUnavailable = (message: string, reason: string): Refusal =>
   });
 
 const refusals: Record<TurnedAway, () => Refusal> = {
-  ending: () => createUnavailable('This server is going away.', 'server_ending'),
+  ending: () => createUnavailable('This server is shutting down.', 'server_ending'),
   requests_at_once: () =>
-    createUnavailable('This server answers as many requests as it can.', 'server_requests_at_once'),
+    createUnavailable('This server has reached its limit of concurrent requests.', 'server_requests_at_once'),
   no_room: () => createUnavailable('This server has no room for the body right now.', 'server_no_room'),
-  slow: () => createUnavailable('The body came too slowly while others waited.', 'server_slow_body'),
+  slow: () =>
+    createUnavailable('The body arrived too slowly while other requests waited.', 'server_slow_body'),
 };
 
 /** Builds the answer and logs it. */

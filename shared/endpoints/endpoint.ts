@@ -318,7 +318,7 @@ export const createKeptForAnswer = (): Kept =>
       new InvalidRequest(
         'answer_too_large',
         null,
-        'The answer is longer than the relay can hold. Ask for fewer choices, log probabilities or tokens; an answer of Chat Completions with stream: true may be longer.',
+        'The answer is too long for the relay. Ask for fewer choices, log probabilities or tokens; an answer of Chat Completions with stream: true may be longer.',
       ),
   );
 

@@ -31,7 +31,7 @@ export function parseRequest<T>(schema: z.ZodMiniType<T>, sent: unknown): T {
   throw new InvalidRequest(
     issue?.code === 'invalid_type' || issue?.code === 'custom' ? 'invalid_type' : 'invalid_value',
     param,
-    `Invalid value for '${param}': ${describeFound(found)} was sent, ${wanted} is wanted.`,
+    `Invalid value for '${param}': found ${describeFound(found)}, expected ${wanted}.`,
   );
 }
 
@@ -69,7 +69,7 @@ function checkMembers(schema: z.core.$ZodType, body: JsonRecord): void {
   throw new InvalidRequest(
     'json_too_wide',
     param,
-    `${param === null ? 'The body' : `'${param}'`} has more than ${unknownMembersMax} fields that are not known.`,
+    `${param === null ? 'The body' : `'${param}'`} has more than ${unknownMembersMax} unknown fields.`,
   );
 }
 
@@ -137,7 +137,7 @@ function describeWanted(issue: Issue | undefined): string {
     return `one of ${issue.values.map((value) => `'${String(value)}'`).join(', ')}`;
   if (issue?.code === 'too_big') return `a value of at most ${issue.maximum}`;
   if (issue?.code === 'custom') return 'an object';
-  if (issue?.code !== 'too_small') return 'another type';
+  if (issue?.code !== 'too_small') return 'a different type';
   const sized = issue.origin === 'string' || issue.origin === 'array';
   return sized ? `${article(issue.origin)} that is not empty` : `a value of at least ${issue.minimum}`;
 }

@@ -174,7 +174,7 @@ function explainMissingCount(error: unknown): string {
 /** A dialect as it asks for a count. Throws CannotCarry for one that does not. */
 function createCountingDialect(dialect: Dialect): Dialect {
   const { counting } = dialect;
-  if (!counting) throw new CannotCarry('model', 'The upstream of this model counts no tokens.');
+  if (!counting) throw new CannotCarry('model', 'The upstream of this model cannot count tokens.');
   return {
     ...dialect,
     path: counting.path,

@@ -169,15 +169,15 @@ function refuseTaken(reply: Exclude<ClaimReply, { state: 'claimed' }>, keeps: bo
     const words = `${first} with this Idempotency-Key is still running.`;
     const again = { 'retry-after': againSeconds };
     return keeps
-      ? refuse('request_in_progress', `${words} Its answer is there for repeats once it is whole.`, {
+      ? refuse('request_in_progress', `${words} Retry later to get its answer.`, {
           headers: again,
         })
       : refuse('request_in_progress', words, { headers: { ...headers, ...again } });
   }
   if (reply.state === 'completed') {
     const why = keeps
-      ? ', and its answer is not kept. Use a new key to ask again.'
-      : '. Answers are not stored: use a new key to ask again.';
+      ? ', but its answer was not stored. Use a new key to send the request again.'
+      : '. Answers are not stored: use a new key to send the request again.';
     const words = `${first} with this Idempotency-Key was completed and charged${why}`;
     return refuse('request_already_completed', words, { headers });
   }

@@ -284,7 +284,8 @@ async function parseCall(
   const { request, embedding, compacts } = parsed.read.call;
   const hours = readWindow(request.service_tier);
   if (hours !== undefined && !parsed.read.storage?.background) {
-    const problem = "names a background window: send 'background_options' with 'background': true";
+    const problem =
+      "is a background window, which needs a background response: send 'background_options' with 'background': true";
     const error = new InvalidRequest('invalid_value', 'service_tier', `'service_tier' ${problem}.`);
     return { reason: 'invalid', error };
   }

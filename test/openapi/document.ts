@@ -268,7 +268,7 @@ function describeAnswer(status: string, { json, events, media }: Answer, operati
 }
 
 function describeStatus(status: number, { json, events }: Answer): string {
-  if (status === 404) return 'No page, or no model of this name';
+  if (status === 404) return 'No page, or no model with this name';
   if (status === 304) return 'Your copy is current';
   if (status === 201) return 'Created';
   const words = [

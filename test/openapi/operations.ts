@@ -263,7 +263,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     query: {
       limit: pageLimit(100),
       order: z.optional(z.enum(['asc', 'desc'])),
-      after: z.optional(explain(text, 'The id of the last item of the page before')),
+      after: z.optional(explain(text, 'The id of the last item of the previous page')),
       include,
     },
     answers: { 200: { json: ['InputItems'] } },
@@ -372,7 +372,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: 'List calls and top-ups, newest first, or sums of them',
     query: {
       limit: pageLimit(100),
-      cursor: z.optional(explain(text, 'The `next_cursor` of the page before')),
+      cursor: z.optional(explain(text, 'The `next_cursor` of the previous page')),
       tag: z.optional(explain(text, '`name=value`')),
       end_user: z.optional(text),
       by: z.optional(explain(text, '`end_user` or `tag:<name>`: sums instead of entries')),
@@ -383,7 +383,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     ...account,
     id: 'getStatement',
     summary: "The account's month from opening to closing balance",
-    query: { month: explain(text, 'A UTC month that has begun, such as 2026-10') },
+    query: { month: explain(text, 'A UTC month that has started, such as 2026-10') },
     answers: { 200: { json: ['Statement'] } },
   },
   'GET /api/oauth/usage': {

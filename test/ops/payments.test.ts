@@ -80,7 +80,7 @@ const parked = (changes: Partial<Payment> = {}): Payment => ({
   paid: { minor: 1000n, currency: 'usd' },
   rate: '7',
   live: false,
-  problem: 'no reference of this relay came with the payment',
+  problem: 'the payment has no reference of this relay',
   reversals: { re_1: { kind: 'refund', state: 'taken', minor: 400n, currency: 'usd' } },
   ...changes,
 });

@@ -188,7 +188,7 @@ describe('a redeem code', () => {
     expect(complaints).toEqual([]);
     await page.getByRole('textbox', { name: 'Redeem a code' }).fill('no such code');
     await page.getByRole('button', { name: 'Redeem' }).click();
-    await page.locator('#redeem-state.wrong').getByText('There is no such code').waitFor();
+    await page.locator('#redeem-state.wrong').getByText('This code does not exist').waitFor();
     expect(await accessFaults(page)).toEqual([]);
   });
 });

@@ -380,7 +380,7 @@ describe('clients that send slowly', () => {
     const slow = await slowSender(stand);
     await expect.poll(() => stand.server.arriving).toBe(1);
     expect(await stand.server.end(20_000)).toBe(0);
-    expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*This server is going away/s);
+    expect(await slow.answer).toMatch(/^HTTP\/1.1 503 .*This server is shutting down/s);
   });
 });
 
@@ -546,7 +546,7 @@ describe('a server that shuts down', () => {
     go.resolve();
     const [, first, second] = (await all).split('HTTP/1.1 ');
     expect(first).toMatch(/^200 .*word 0;.*\r\n0\r\n\r\n$/s);
-    expect(second).toMatch(/^503 .*retry-after: 1.*connection: close.*This server is going away/s);
+    expect(second).toMatch(/^503 .*retry-after: 1.*connection: close.*This server is shutting down/s);
     expect(await ended).toBe(0);
   });
 

@@ -73,7 +73,7 @@ const refuseLoop = (isFromThisRelay: boolean): Refusal =>
     'relay_loop',
     isFromThisRelay
       ? 'This call came from this relay itself: one of its channels leads back to it. Nothing was charged. Correct the endpoint of that channel.'
-      : `This call passed ${hopsMax} relays before this one, which is as many as may be in a row. Nothing was charged.`,
+      : `This call passed ${hopsMax} relays before this one, which is the maximum. Nothing was charged.`,
     { headers: { [loopHeader]: '1', 'x-should-retry': 'false' } },
   );
 

@@ -55,7 +55,7 @@ function readInputForm(body: JsonRecord): ChatReading {
     throw new InvalidRequest(
       'unsupported_input_item',
       'input',
-      'A conversation is compacted by POST /v1/responses, whose answer can hold the summary.',
+      'Use POST /v1/responses to compact a conversation: only its answer can contain the summary.',
     );
   for (const [sent, { name }] of declared)
     if (sent !== name)

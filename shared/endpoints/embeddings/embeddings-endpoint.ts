@@ -61,7 +61,11 @@ function inputsOf(input: unknown): EmbeddingInput['inputs'] {
   if (inputs.length > 0 && wrong < 0) return inputs as (string | number[])[];
   const param = isOne || wrong < 0 ? 'input' : `input[${wrong}]`;
   const wanted = 'a text, an array of texts, an array of tokens or an array of those, none of them empty';
-  throw new InvalidRequest('invalid_value', param, `Invalid value for '${param}': 'input' is ${wanted}.`);
+  throw new InvalidRequest(
+    'invalid_value',
+    param,
+    `Invalid value for '${param}': expected 'input' to be ${wanted}.`,
+  );
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
@@ -72,7 +76,7 @@ const isTokens = (value: unknown): boolean =>
 /** Before anything is charged. How long vectors are where nobody says it shows the answer alone. */
 function checkAnswer(inputs: number, dimensions: number): void {
   if (inputs * dimensions <= vectorNumbersMax) return;
-  const words = `${inputs} vectors of ${dimensions} dimensions are more than fit into one answer. Send fewer inputs a request, or ask for fewer dimensions.`;
+  const words = `${inputs} vectors of ${dimensions} dimensions don't fit into one answer. Send fewer inputs per request, or ask for fewer dimensions.`;
   throw new InvalidRequest('answer_too_large', 'dimensions', words);
 }
 

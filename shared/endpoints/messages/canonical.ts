@@ -148,7 +148,7 @@ function findOwnForm(request: MessagesRequest, betas: readonly string[] = []): O
     return {
       param: held,
       isField: true,
-      message: `${held}: this model keeps no conversation. Send all of its messages, without '${held}'.`,
+      message: `${held}: this model does not store conversations. Send all messages, without '${held}'.`,
       details: { error_code: `${held}_unsupported_request`, unsupported: [held] },
     };
   if (Object.keys(fields['safeguards'] ?? {}).length === 0) return undefined;

@@ -143,7 +143,7 @@ class ConversationReader {
       if (parts) return parts;
       this.unknown.push(block);
       const param = `${at}[${i}].type`;
-      const message = `Content of type ${nameOf(block)} can be sent to models that speak Messages alone.`;
+      const message = `Content of type ${nameOf(block)} can only be sent to models with the Messages API.`;
       this.only ??= { param, message };
       return [];
     });

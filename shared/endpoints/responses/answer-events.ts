@@ -297,7 +297,7 @@ const refuseImage = (): InvalidRequest =>
   new InvalidRequest(
     'unsupported_output',
     'model',
-    'The model answers with an image, which an answer on /v1/responses cannot hold here. Ask on /v1/chat/completions.',
+    'The model answers with an image, which /v1/responses does not support here. Use /v1/chat/completions.',
   );
 
 /** The log probabilities of a chunk's text in the form of Responses. Entries without a token are left out. */

@@ -45,14 +45,14 @@ export const refuseMissingSummary = (): InvalidRequest =>
   new InvalidRequest(
     'no_summary',
     'model',
-    'The model wrote no whole summary of the conversation. Ask again, with room for one in `max_output_tokens` and balance.',
+    'The model did not finish the summary of the conversation. Try again with a higher `max_output_tokens` or more balance.',
   );
 
 export const refuseItemsAfter = (param: string): InvalidRequest =>
   new InvalidRequest(
     'invalid_value',
     `${param}.type`,
-    `"${triggerType}" must be the last item of the input: it asks for a summary of what stands before it.`,
+    `"${triggerType}" must be the last item of the input: it asks for a summary of the items before it.`,
   );
 
 /** UTF-16 code units as JSON: 64,000 tokens, as many as OpenAI keeps. */

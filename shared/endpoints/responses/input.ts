@@ -142,7 +142,7 @@ function refuseOrphans(queues: OutputQueues): void {
   throw new InvalidRequest(
     'invalid_value',
     `${orphan.param}.call_id`,
-    `No call with the call_id ${JSON.stringify(orphan.callId.slice(0, 60))} stands in the input for this output.`,
+    `The input has no call with the call_id ${JSON.stringify(orphan.callId.slice(0, 60))} for this output.`,
   );
 }
 

@@ -108,7 +108,7 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
     throw new InvalidRequest(
       'unsupported_parameter',
       'n',
-      "'n' above 1 is not supported: a response is one.",
+      "'n' above 1 is not supported: a response has one answer.",
     );
   const own = itemsOf(request.input);
   const inBody = own.map((item, i): PlacedItem => ({ item, param: `input[${i}]` }));
@@ -127,7 +127,7 @@ export function translateRequest(request: ResponsesRequest, { storage, summaryOf
   const [first] = storage?.stored?.earlier ?? [];
   // The item that asks for the summary does not count as conversation.
   if ((compacts ? conversation.length === 1 : messages.length === 0) && !unread)
-    throw new InvalidRequest('invalid_value', 'input', "'input' holds no message and no call.");
+    throw new InvalidRequest('invalid_value', 'input', "'input' contains no message and no call.");
 
   const chosen = selectTools(request.tool_choice, converted);
   const parallel = request.parallel_tool_calls;
@@ -191,14 +191,14 @@ const prependInstructions = (
 /** Why a request for something that is not stored for any key is refused, by field. */
 const neverStored = {
   conversation:
-    'the relay keeps no conversations as objects. Use previous_response_id, or send the whole conversation as input',
-  prompt: 'the relay keeps no prompt templates. Send their text as instructions and input',
+    'the relay does not store conversation objects. Use previous_response_id, or send the whole conversation as input',
+  prompt: 'the relay does not store prompt templates. Send their text as instructions and input',
 } as const;
 
 const notForKey = {
   previous_response_id:
     'responses are not stored for this key. Send the whole conversation as input, with store: false',
-  background: 'responses are not stored for this key. Leave it out, and read the answer as it comes',
+  background: 'responses are not stored for this key. Leave it out, and read the answer as it is streamed',
   background_options: 'responses are not stored for this key',
 } as const;
 

@@ -95,7 +95,7 @@ function readStorageAsked(request: JsonRecord, items: readonly JsonRecord[]): St
     throw new InvalidRequest(
       'invalid_value',
       'background',
-      "'background' needs 'store': an answer that nobody waits for must be kept.",
+      "'background' needs 'store': the answer must be stored until you retrieve it.",
     );
   const tier = readWindowTier(request, background);
   if (!store) return undefined;

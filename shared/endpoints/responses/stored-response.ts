@@ -6,8 +6,7 @@ import { renderEventFrame } from '../../stream/sse.ts';
 
 /** The error of a response whose run is gone or never began. OpenAI's code, as clients know it. */
 const runLost = {
-  message:
-    'The run of this response stopped before its end, and what it had written is lost. Send the request again.',
+  message: 'The run of this response stopped early, and its output is lost. Send the request again.',
   type: 'internal_error',
   param: null,
   code: 'server_error',

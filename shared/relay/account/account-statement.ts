@@ -83,7 +83,7 @@ function readMonth(query: URLSearchParams, nowMs: number): string {
   throw new InvalidRequest(
     'invalid_value',
     'month',
-    "Invalid value for 'month': a month of UTC that has begun is wanted, such as 2026-10.",
+    "Invalid value for 'month': expected a UTC month that has started, such as 2026-10.",
   );
 }
 

@@ -85,7 +85,7 @@ function readBy(query: URLSearchParams): AttributedBy | undefined {
   throw new InvalidRequest(
     'invalid_value',
     'by',
-    "Invalid value for 'by': 'end_user' or 'tag:' and the name of a tag is wanted.",
+    "Invalid value for 'by': expected 'end_user' or 'tag:' and the name of a tag.",
   );
 }
 
@@ -147,7 +147,7 @@ const refuseCursor = (): InvalidRequest =>
   new InvalidRequest(
     'invalid_value',
     'cursor',
-    "Invalid value for 'cursor': the 'next_cursor' of the page before is wanted.",
+    "Invalid value for 'cursor': expected the 'next_cursor' of the previous page.",
   );
 
 function toUsageEntry(row: LedgerRow): UsageEntry {
@@ -194,7 +194,7 @@ function countParameter(query: URLSearchParams, name: string, max: number): numb
   throw new InvalidRequest(
     'invalid_value',
     name,
-    `Invalid value for '${name}': a whole number from 1 to ${max} is wanted.`,
+    `Invalid value for '${name}': expected a whole number from 1 to ${max}.`,
   );
 }
 

@@ -45,16 +45,16 @@ function readField(name: string, value: unknown, nowMs: number): unknown {
   if (name === 'name') {
     const text = typeof value === 'string' ? value.trim() : '';
     if (text === '' || text.length > nameLengthMax || /\p{C}/u.test(text))
-      throw refuseField('name', `name must be a text of 1 to ${nameLengthMax} characters that one sees.`);
+      throw refuseField('name', `name must have 1 to ${nameLengthMax} visible characters.`);
     return text;
   }
   if (name !== 'expires_at') return value;
   if (!Number.isSafeInteger(value) || Number(value) > secondsMax || Number(value) * 1000 <= nowMs)
-    throw refuseField('expires_at', 'expires_at must be a time to come, in whole Unix seconds.');
+    throw refuseField('expires_at', 'expires_at must be a time in the future, in whole Unix seconds.');
   return isoTime(Number(value) * 1000);
 }
 
-const exceedsWords = 'a key may not have more than the key that you call with has.';
+const exceedsWords = 'a key cannot have more rights than the key that you use to create it.';
 
 /** A row that a customer may write. Throws InvalidRequest, or a Refusal that names the right that it may not give. */
 export function readAllowedKey(own: KeyRow, row: KeyFields): KeyRow {
@@ -129,7 +129,7 @@ export function checkNames(body: KeyFields, known: readonly string[]): void {
   throw new InvalidRequest(
     'unknown_parameter',
     name.slice(0, nameLengthMax),
-    `No such field. Those that are: ${known.join(', ')}.`,
+    `Unknown field. Supported fields: ${known.join(', ')}.`,
   );
 }
 

@@ -122,7 +122,7 @@ async function askerOf({ clock, managed }: ManagedKeysPorts, { admitted }: KeyRe
   if (!maker || !own.manage)
     throw refuse(
       'key_may_not_manage',
-      'This API key may not manage keys. Ask the operator of the relay for one that may.',
+      'This API key may not manage keys. Ask the operator of the relay for a key that can.',
     );
   return { own, maker, made: await managed.made(own.account) };
 }
@@ -188,11 +188,15 @@ async function rotate(ports: ManagedKeysPorts, caller: KeyRequest) {
     const { seen, row: old } = await targetOf(ports, asker, replaces);
     const nowMs = ports.clock.now();
     if (findKeyRefusal(old, nowMs) !== undefined)
-      throw new InvalidRequest('key_not_usable', null, 'This key does not work any more: make a new one.');
+      throw new InvalidRequest('key_not_usable', null, 'This key no longer works: create a new one.');
     // Another successor would end with it, as the first one does not.
     const made = await ports.managed.rows(asker.made);
     if (made.some(({ raw }) => raw['_replaces'] === old.hash))
-      throw new InvalidRequest('key_not_usable', null, 'This key has been replaced: replace its successor.');
+      throw new InvalidRequest(
+        'key_not_usable',
+        null,
+        'This key was already replaced: rotate its replacement instead.',
+      );
     const endMs = Math.min(nowMs + graceHours * hourMs, old.expires_at ?? Infinity);
     return {
       fields: { ...fieldsOf(old), official: old.official || undefined },
@@ -236,7 +240,7 @@ async function changeKeys<Result>(
     if (!(error instanceof StoreUnavailable) || backoff.unknowns === 0) throw error;
     throw refuse(
       'unavailable',
-      'The store did not say whether this was done. Look at the list of keys, and delete a key that you do not have.',
+      'The relay does not know whether this change was saved. List the keys, and delete a new key that you did not receive.',
       { headers: { 'retry-after': '2' }, reason: 'store_unavailable' },
     );
   }
@@ -286,7 +290,7 @@ async function writeKey(
   if (kept.length >= keysMax)
     throw refuse(
       'too_many_keys',
-      `An account has ${keysMax} keys at most that customers made. Delete one${replaced ? ', or rotate with "grace_hours": 0' : ''}.`,
+      `Customers can create at most ${keysMax} keys in an account. Delete one${replaced ? ', or rotate with "grace_hours": 0' : ''}.`,
     );
   const refused = await write(ports, asker, {
     made: { before: made, after: [...kept, hash] },
@@ -335,7 +339,7 @@ async function targetOf({ managed }: ManagedKeysPorts, { own, made }: Asker, id:
   if (!seen || !isCustomers(seen, own.account))
     throw refuse(
       'key_not_found',
-      'No key of this id was made here. GET /v1/account/keys lists those that were.',
+      'No key with this id exists in your account. GET /v1/account/keys lists your keys.',
     );
   const reading = readRow(KeyRow, seen.raw);
   if ('problem' in reading || reading.row.manage) throw refuseForeignKey();
@@ -348,9 +352,9 @@ const isCustomers = ({ raw }: SeenKey, account: string): boolean =>
 const hashOf = ({ raw }: SeenKey): string => String(raw['hash']);
 
 const refuseForeignKey = (): Refusal =>
-  refuse('key_not_yours_to_change', 'Only the operator of the relay changes this key.');
+  refuse('key_not_yours_to_change', 'Only the operator of the relay can change this key.');
 const refuseChangedKey = (): Refusal =>
-  refuse('key_changed', 'Somebody else changed this key meanwhile. Read the list again, then repeat.');
+  refuse('key_changed', 'Another request changed this key in the meantime. List the keys again, then retry.');
 
 /** As rows that operators write say it. */
 const authorOf = ({ hint }: KeyRow, nowMs: number) => ({ _by: `key ${hint}`, _at: isoTime(nowMs) });

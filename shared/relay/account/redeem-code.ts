@@ -50,7 +50,7 @@ export async function redeemCode(ports: CodePorts, { admitted, body }: KeyReques
   return new Backoff(ports, budgetMs).until(async () => {
     const reading = hash === undefined ? undefined : readRow(CodeRow, await ports.codes.find(hash));
     if (!reading || 'problem' in reading)
-      throw refuse('code_not_found', 'There is no such code. Compare its 20 letters and digits.');
+      throw refuse('code_not_found', 'This code does not exist. Check its 20 letters and digits.');
     const { row: code } = reading;
     const id = codeIdOf(code.hash);
     const nowMs = ports.clock.now();

@@ -59,7 +59,7 @@ export function readTags(written: string, param: string): Map<string, string> {
 }
 
 const refuseTags = (param: string): InvalidRequest =>
-  new InvalidRequest('invalid_value', param, `Invalid value for '${param}': ${wantedTags} are wanted.`);
+  new InvalidRequest('invalid_value', param, `Invalid value for '${param}': expected ${wantedTags}.`);
 
 const fits = (tags: ReadonlyMap<string, string>): boolean =>
   tags.size <= tagsMax &&

@@ -55,19 +55,19 @@ export function explainRefusal(refused: CallRefusal): Refusal {
       return invalid(
         'invalid_value',
         'model',
-        'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and name a model between its modifiers.',
+        'model must be 1 to 128 of the characters A-Z a-z 0-9 . _ : / @ - and contain a model name besides web- and -official.',
       );
     case 'official_not_allowed':
       return refuseModel(
         'official_not_allowed',
-        'This API key may not use official billing. Drop "official" and the suffix "-official".',
+        'This API key may not use official billing. Remove "official" and the suffix "-official".',
       );
     case 'model_not_allowed':
       return refuseModel('model_not_allowed', `This API key may not use the model "${refused.model}".`);
     case 'model_not_found':
       return refuseModel(
         'model_not_found',
-        `The model "${refused.model}" is not available here. GET /v1/models lists those that are.`,
+        `The model "${refused.model}" is not available. GET /v1/models lists the available models.`,
         refused.why,
       );
     case 'not_capable': {
@@ -92,13 +92,13 @@ export function explainRefusal(refused: CallRefusal): Refusal {
       return invalid(
         'invalid_value',
         'model',
-        `${refused.what} can't use web search. Drop the prefix "web-" from the model's name.`,
+        `${refused.what} can't use web search. Remove the prefix "web-" from the model's name.`,
       );
     case 'input_too_long':
       return invalid(
         'max_tokens_per_request',
         'input',
-        `The input has more than ${refused.most} tokens, the maximum of one request. Send fewer inputs a request.`,
+        `The input has more than ${refused.most} tokens, the maximum of one request. Send fewer inputs per request.`,
       );
     case 'url': {
       const { param, isImage, problem } = refused;
@@ -108,7 +108,7 @@ export function explainRefusal(refused: CallRefusal): Refusal {
       return invalid(
         'unsupported_parameter',
         'background',
-        "This relay runs no background responses: send the request without 'background', and wait for its answer.",
+        "This relay does not support background responses: send the request without 'background', and wait for its answer.",
       );
     case 'background_too_large':
       return invalid(
@@ -119,13 +119,16 @@ export function explainRefusal(refused: CallRefusal): Refusal {
     case 'run_too_late':
       return refuse(
         'unavailable',
-        'The response could not begin in time. Nothing was charged; send the request again.',
+        'The response could not start in time. Nothing was charged; send the request again.',
         { reason: 'background_late' },
       );
     case 'run_stopped':
-      return refuse('unavailable', 'The response was stopped before it began.');
+      return refuse('unavailable', 'The response was cancelled before it started.');
     case 'run_of_other_version':
-      return refuse('unavailable', 'This version cannot run the response. Send the request again.');
+      return refuse(
+        'unavailable',
+        'This version of the relay cannot run the response. Send the request again.',
+      );
     default:
       return refused satisfies never;
   }
@@ -149,7 +152,7 @@ function refuseKey(refused: KeyRefusal): Refusal {
   const words =
     reason === 'key_missing'
       ? `No API key was sent. Send it as the header "${shown}".`
-      : `The ${shown.split(':')[0]} header does not hold an API key of this relay. Send "${shown}".`;
+      : `The ${shown.split(':')[0]} header does not contain an API key of this relay. Send "${shown}".`;
   return refuse('invalid_api_key', words, { reason });
 }
 

@@ -48,7 +48,7 @@ function findUrlProblem(url: string, isImage: boolean, beginnings: readonly stri
     return 'must not be an SVG image.';
   if (isData || !/^https?:/i.test(url)) return undefined;
   const parsed = plainHttpUrl.test(url) ? URL.parse(url) : null;
-  if (parsed === null) return 'must be a valid URL, without blanks.';
+  if (parsed === null) return 'must be a valid URL, without spaces.';
   if (parsed.username !== '' || parsed.password !== '')
     return 'must not have a user name or password before the host.';
   const isNamed = begun.some((each) => each.includes('//'));

@@ -74,7 +74,7 @@ export function findModel(
   const id = removeWindow(modelIdOf(request));
   const entry = isOfMessages(request) ? describeModelForMessages : describeModel;
   if (listOfferedNames(snapshot, nowMs).includes(id)) return entry(id, snapshot.publishedAt);
-  const message = `There is no model of that name here. GET ${request.baseUrl}/models lists them.`;
+  const message = `The model does not exist. GET ${request.baseUrl}/models lists all models.`;
   throw refuse('model_not_found', message, { param: 'model' });
 }
 

@@ -73,7 +73,7 @@ export function refuseAfterFailures(
     const stated = limits.map(({ statedRetrySeconds }) => statedRetrySeconds ?? defaultRetrySeconds);
     const seconds = Math.max(1, Math.ceil(Math.min(...stated, blockedMs / 1000)));
     // Coding agents parse the seconds from this message.
-    const words = `The upstream of this model is limiting its rate. Please try again in ${seconds}s.`;
+    const words = `The upstream of this model is rate-limited. Please try again in ${seconds}s.`;
     const more = { 'retry-after': String(seconds), ...headers };
     return refuse('rate_limit_exceeded', words, { reason: causes, headers: more, isOverloaded });
   }
@@ -94,7 +94,7 @@ export function refuseAfterFailures(
     const looped = { ...headers, [loopHeader]: '1', 'x-should-retry': 'false' };
     return refuse('relay_loop', words, { reason: causes, headers: looped });
   }
-  const words = 'The upstream of this model failed to answer. Try again, or another model.';
+  const words = 'The upstream of this model failed to answer. Try again, or use another model.';
   return refuse('upstream_unavailable', words, { reason: causes, headers, isOverloaded });
 }
 

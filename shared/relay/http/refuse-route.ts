@@ -73,29 +73,33 @@ export function refuseRoute(request: RelayRequest): Refusal {
   if (path === responsesRoute.path && asksForWebsocket(request))
     return refuse(
       'websocket_not_offered',
-      `Websockets are not offered here. Send a JSON body with POST ${baseUrl}${cutBase(path)}; with "stream": true the answer comes as server-sent events.`,
+      `WebSockets are not supported. Send a JSON body with POST ${baseUrl}${cutBase(path)}; with "stream": true the answer is streamed as server-sent events.`,
     );
   if (route && !methods.includes(method)) {
     const hint = Object.hasOwn(endpointRoutes, route.name)
       ? ` Send a JSON body with POST ${baseUrl}${cutBase(route.path)}.`
       : '';
     const taken = found.map((each) => each.method).join(' or ');
-    return refuse('method_not_allowed', `${shorten(path)} takes ${taken}, not ${shorten(method)}.${hint}`, {
-      headers: { allow: methods.join(', ') },
-    });
+    return refuse(
+      'method_not_allowed',
+      `${shorten(path)} supports ${taken}, not ${shorten(method)}.${hint}`,
+      {
+        headers: { allow: methods.join(', ') },
+      },
+    );
   }
   // The distribution routes by the raw path, so an escaped path can reach a function that does not serve it.
   if (route && route.name !== 'asset')
     return refuse(
       'not_found',
-      `The path was sent with escapes such as %2F. Send it as ${shorten(baseUrl + cutBase(path))}.`,
+      `The path contains escapes such as %2F. Send it as ${shorten(baseUrl + cutBase(path))}.`,
     );
   const meant = findMeantPath(path);
   if (meant !== undefined)
-    return refuse('not_found', `There is nothing at ${shorten(path)}. ${suggestPath(baseUrl, meant)}`);
+    return refuse('not_found', `${shorten(path)} does not exist. ${suggestPath(baseUrl, meant)}`);
   return refuse(
     'not_found',
-    `${shorten(path)} is not offered here. This relay offers ${listOffered()}. Its base URL is ${baseUrl}.`,
+    `${shorten(path)} does not exist. This relay supports ${listOffered()}. Its base URL is ${baseUrl}.`,
   );
 }
 
@@ -117,8 +121,8 @@ const listOffered = (): string =>
     .join(', ');
 
 function suggestPath(baseUrl: string, meant: string): string {
-  if (!meant.startsWith('/v1/')) return `Did you mean ${meant}? Only the API lives under ${baseUrl}.`;
-  return `The base URL of this relay is ${baseUrl}, which makes it ${shorten(baseUrl + cutBase(meant))}.`;
+  if (!meant.startsWith('/v1/')) return `Did you mean ${meant}? Only the API is under ${baseUrl}.`;
+  return `The base URL of this relay is ${baseUrl}, so use ${shorten(baseUrl + cutBase(meant))}.`;
 }
 
 /**

@@ -180,14 +180,14 @@ const size = `${smallSize.bytes} bytes or ${smallSize.values} values`;
 const refuseUnpaidBody = (): Refusal =>
   refuse(
     'rate_limit_exceeded',
-    `A moment ago the balance did not cover a request, so no body of more than ${size} is read now. Please try again in 1s.`,
+    `The balance did not cover a recent request, so bodies of more than ${size} are not read now. Please try again in 1s.`,
     { headers: again, reason: 'limit_unpaid_bodies' },
   );
 
 const refuseQueuedBody = (): Refusal =>
   refuse(
     'rate_limit_exceeded',
-    `${waitingMax} bodies of this API key with more than ${size} are waiting to be read. Please try again in 1s.`,
+    `${waitingMax} requests of this API key with bodies of more than ${size} are already waiting. Please try again in 1s.`,
     { headers: again, reason: 'limit_large_bodies' },
   );
 
@@ -236,7 +236,7 @@ export class WorkBudget {
     if (this.#draw(units)) return;
     throw refuse(
       'too_much_work',
-      `The request asks for too much work: reading ${what} takes ${units} units, and ${this.#left} of the ${workMost} that a request has are left. Send less at once: fewer values, stored responses, encrypted items or files.`,
+      `The request is too expensive to process: reading ${what} takes ${units} units of work, but only ${this.#left} of ${workMost} are left. Send fewer values, stored responses, encrypted items or files.`,
     );
   }
 

@@ -190,7 +190,7 @@ export function checkSearchIsPaid({ model, alias, snapshot }: BillableCall, cost
   if (costs.every(({ price, estimate }) => computeReserveAmount(price, estimate) > 0n)) return;
   throw refuse(
     'model_not_allowed',
-    `Web search is only for models that have a price. Use "${alias?.name ?? model.base}" without the prefix "web-".`,
+    `Web search is only available for models with a price. Use "${alias?.name ?? model.base}" without the prefix "web-".`,
     { param: 'model', reason: 'search_unpaid' },
   );
 }

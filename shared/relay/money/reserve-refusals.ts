@@ -85,7 +85,7 @@ export function refuseForLimit(
     concurrency: [key.max_concurrency, 'API key', 'requests at the same time'],
     account_rpm: [need?.accountRpm, 'account', 'requests a minute'],
     account_tpm: [need?.accountTpm, 'account', 'tokens a minute'],
-    account_waiting: [leasesMax, 'account', 'calls that wait at once'],
+    account_waiting: [leasesMax, 'account', 'waiting calls'],
     open_entries: [need?.accountConcurrency, 'account', 'requests at the same time'],
   }[reason];
   const message = `This ${who} is limited to ${most} ${what}. Please try again in ${seconds}s.`;
@@ -108,11 +108,11 @@ function refuseForQuota(
   const { contact } = call.snapshot.settings;
   const plan = need.slots.map(
     ({ name, key, limit, resetsAtMs }) =>
-      `Plan entry "${name}": ${item.plan.get(key) ?? 0} of ${limit} calls are used, it resets on ${new Date(resetsAtMs).toISOString().slice(0, 10)}.`,
+      `Plan entry "${name}": ${item.plan.get(key) ?? 0} of ${limit} calls are used; it resets on ${new Date(resetsAtMs).toISOString().slice(0, 10)}.`,
   );
   const words = [
     isLeast
-      ? `The balance of ${formatYuan(available)} yuan covers no request that is not free.`
+      ? `The balance of ${formatYuan(available)} yuan is too low for requests that cost money.`
       : `The balance of ${formatYuan(available)} yuan does not cover this request, which needs at least ${formatYuan(amount)} yuan.`,
     ...(plan.length > 0 || isLeast ? plan : ['No plan covers this model.']),
     ...(contact === '' ? [] : [`Contact: ${contact}`]),
@@ -140,7 +140,7 @@ function refuseForBudget({ call }: RefusedReserve, { budget, left, need, isShare
   };
   if (!isShared || most < need)
     return refuse('insufficient_quota', words, { headers: never, reason: 'budget_spent', facts });
-  const message = `${words} Requests under way hold a part of it. Please try again in 1s.`;
+  const message = `${words} Requests in flight reserve part of it. Please try again in 1s.`;
   return refuse('balance_reserved', message, { headers: soon, reason: 'budget_reserved', facts });
 }
 
@@ -157,16 +157,16 @@ const refuseUnknownContent = (path: string): Refusal =>
     new InvalidRequest(
       'unsupported_content',
       path,
-      `The balance pays for this request, but ${path} is of a kind whose cost is not known in advance. ` +
-        'Kinds that are: text, image_url, file, input_audio (wav, mp3).',
+      `The balance pays for this request, but ${path} has a type whose cost is not known in advance. ` +
+        'Supported types: text, image_url, file, input_audio (wav, mp3).',
     ),
   );
 
 /** Running calls settle within seconds, so the client's own retry is the right answer. */
 function refuseForReserved({ isLeast }: RefusedReserve, { available, need }: ShortOfMoney): Refusal {
   const message =
-    `This request needs ${isLeast ? 'some' : formatYuan(need)} yuan, but running requests hold the balance: ${formatYuan(available)} yuan are free. ` +
-    'What they do not use becomes free when they end. Please try again in 1s, or send fewer requests at the same time.';
+    `This request needs ${isLeast ? 'some' : formatYuan(need)} yuan, but requests in flight reserve the balance: ${formatYuan(available)} yuan are available. ` +
+    'What they do not use is released when they end. Please try again in 1s, or send fewer requests at the same time.';
   return refuse('balance_reserved', message, {
     headers: soon,
     reason: 'balance_reserved',

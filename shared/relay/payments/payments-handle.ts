@@ -152,12 +152,12 @@ async function forgetReversedCard(
 
 /** Reasons for which payments are parked. They stand in rows and in the log, so they quote nothing. */
 const problems = {
-  unsigned: 'no reference of this relay came with the payment',
+  unsigned: 'the payment has no reference of this relay',
   forged: 'the reference of the payment is not signed by this relay',
-  testMode: 'real money came in while the setting payments has live: false',
-  notSingle: 'the checkout was no single payment',
-  otherAmount: 'the amount paid is not the one that the reference names',
-  noAccount: 'the table accounts has no row of the account that the reference names',
+  testMode: 'the payment is real, but the setting payments has live: false',
+  notSingle: 'the checkout was not a one-time payment',
+  otherAmount: 'the amount paid differs from the amount in the reference',
+  noAccount: 'the customer in the reference does not exist',
   noRate: 'the setting payments has no rate for the currency',
 };
 
@@ -266,7 +266,7 @@ async function writeChange(ports: RecordPorts, change: PaymentChange): Promise<v
   // Somebody granted it by hand under the same id. Their row counts; an operator should compare the amounts.
   const grants = change.grants.filter(({ grant_id }) => !written.taken.includes(grant_id));
   await writeChange(ports, { ...change, grants });
-  report(ports, change, 'a grant of this id exists already');
+  report(ports, change, 'a grant with this id already exists');
 }
 
 function report({ log, metrics }: RecordPorts, { after }: PaymentChange, problem: string | undefined): void {

@@ -190,7 +190,7 @@ export async function checkSignature(
   message.set(body, head.length);
   if (!(await isSigned(ports, secrets, { message, signatures })))
     throw refuseSignature(
-      'No signature is by a secret of this endpoint: compare the setting payments with Stripe.',
+      'No signature matches a secret of this endpoint: compare the setting payments with Stripe.',
     );
 }
 

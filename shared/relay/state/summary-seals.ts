@@ -40,7 +40,7 @@ export function createSummaryOpener(sealer: Sealer, account: string, work: State
       throw new InvalidRequest(
         'conversation_too_long',
         param,
-        `The compaction items of a request may hold ${lengthMax} characters in all. Send the last one alone.`,
+        `The compaction items of a request may have ${lengthMax} characters in total. Send only the last one.`,
       );
     const { account: owner, summary } = asRecord(parseJson(text));
     return owner === account && typeof summary === 'string' ? summary : undefined;

@@ -162,7 +162,7 @@ export function openStates(
       throw new InvalidRequest(
         'invalid_encrypted_content',
         seal.param,
-        `${seal.param} was changed on its way. Send it back exactly as it came, or leave the item out.`,
+        `${seal.param} was modified. Send it back exactly as you received it, or leave the item out.`,
       );
     turns.dropped = true;
   }

@@ -101,7 +101,7 @@ async function checkHead(reader: StoredReader, head: ResponseHead | undefined): 
     throw new InvalidRequest(
       'invalid_value',
       field,
-      `The response ${head.id} is still ${status}: wait for its end before you go on from it.`,
+      `The response ${head.id} is still ${status}: wait until it ends before you continue from it.`,
     );
   if (head.turn >= turnsMax) throw refuseTurns();
   if (head.conversationLength > conversationLengthMax) throw refuseLongItems(field);
@@ -192,10 +192,7 @@ const refusePrevious = (id: string, words: string): Refusal =>
 const refuseUnknownPrevious = (id: string): Refusal => refusePrevious(id, '.');
 
 const refuseBrokenChain = (id: string): Refusal =>
-  refusePrevious(
-    id,
-    ' as a whole: a response before it is no longer stored. Send the conversation as input.',
-  );
+  refusePrevious(id, ' in full: an earlier response is no longer stored. Send the conversation as input.');
 
 /** An item that a stored turn refers to is missing in what the call goes on from. */
 const refuseUnknownItem = ({ id, param }: ItemReference): Refusal =>
@@ -211,17 +208,17 @@ const refuseLength = (param: string | null, message: string): InvalidRequest =>
 const refuseTurns = (): InvalidRequest =>
   refuseLength(
     field,
-    `A stored conversation has ${turnsMax} turns at most. Send what matters of it as input, without '${field}'.`,
+    `A stored conversation can have at most ${turnsMax} turns. Send the relevant parts as input, without '${field}'.`,
   );
 
 const refuseReferences = ([first]: readonly ItemReference[]): InvalidRequest =>
   refuseLength(
     first?.param ?? null,
-    `Items of ${referredMax} responses at most may be referred to. Send the items themselves.`,
+    `A request can refer to items of at most ${referredMax} responses. Send the items themselves.`,
   );
 
 const refuseLongItems = (param: string): InvalidRequest =>
   refuseLength(
     param,
-    `The stored items before this request have more than ${conversationLengthMax} characters as JSON. Send what matters of them as input, without '${field}'.`,
+    `The stored items before this request have more than ${conversationLengthMax} characters of JSON. Send the relevant parts as input, without '${field}'.`,
   );

@@ -164,13 +164,13 @@ async function checkEvents(
   if (isBeyond && !isOver)
     throw refuseValue(
       'starting_after',
-      `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that came.`,
+      `'starting_after' is ${after}, which is beyond the last event of the response so far. Send the sequence_number of the last event that you received.`,
     );
   const lacksSome = end !== undefined && end > 2 && after < end - 2;
   if (isOver || (lacksSome && (await stored.events.after(head, after)).length === 0))
     throw refuseValue(
       'stream',
-      `The events of this response are no longer kept: they are for ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
+      `The events of this response were deleted ${eventMinutes} minutes after its end. Retrieve it without 'stream'.`,
     );
   return { hasAll: end !== undefined && after === end - 1, until };
 }

@@ -65,7 +65,7 @@ export class StoredReader {
       throw new InvalidRequest(
         'conversation_too_long',
         null,
-        `The stored responses that this request reads have more than ${unpackedLengthMax} characters as JSON together. Send what matters of them as input.`,
+        `The stored responses that this request reads have more than ${unpackedLengthMax} characters of JSON in total. Send the relevant parts as input.`,
       );
     this.#work?.readStored(length);
     if (this.#room?.take(length) === false)

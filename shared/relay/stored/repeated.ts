@@ -62,7 +62,7 @@ async function followFirst(
     if (!(error instanceof InvalidRequest)) throw error;
     throw refuse(
       'request_already_completed',
-      `The first request with this Idempotency-Key was accepted as ${id}, whose events are no longer kept. Retrieve it, or use a new key to ask again.`,
+      `The first request with this Idempotency-Key was accepted as ${id}, whose events are no longer stored. Retrieve it, or use a new key to send the request again.`,
       { headers: { 'x-should-retry': 'false' } },
     );
   }

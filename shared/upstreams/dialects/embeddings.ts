@@ -21,7 +21,7 @@ function buildEmbeddingsBody(
   { request, embedding, unknown }: CanonicalCall,
   settings: RequestSettings,
 ): SentBody {
-  if (!embedding) throw new CannotCarry('model', 'This model is asked for embeddings alone.');
+  if (!embedding) throw new CannotCarry('model', 'This model only supports embeddings.');
   const { model, quirks, drop } = settings;
   const { inputs: input, dimensions } = embedding;
   if (dimensions !== undefined && drop.includes('dimensions')) throw createFixedLengthError();
@@ -35,12 +35,11 @@ function buildEmbeddingsBody(
 }
 
 const createFixedLengthError = (): CannotCarry =>
-  new CannotCarry('dimensions', "The vectors of this model have one length: leave out 'dimensions'.");
+  new CannotCarry('dimensions', "The vectors of this model have a fixed length: leave out 'dimensions'.");
 
 /** No other candidate would help, but the client can. */
 function tooManyNumbersError(): ErrorInAnswer {
-  const message =
-    'The vectors are more than fit into one answer. Send fewer inputs, or ask for fewer dimensions.';
+  const message = 'The vectors do not fit into one answer. Send fewer inputs, or ask for fewer dimensions.';
   return new ErrorInAnswer({ code: 'request_too_large', param: 'input', message });
 }
 

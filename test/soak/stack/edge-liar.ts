@@ -13,7 +13,7 @@ const finish =
   'data: [DONE]\n\n';
 const rateLimit = {
   error: {
-    message: 'The upstream of this model is limiting its rate. Please try again in 5s.',
+    message: 'The upstream of this model is rate-limited. Please try again in 5s.',
     type: 'rate_limit_error',
     param: null,
     code: 'rate_limit_exceeded',

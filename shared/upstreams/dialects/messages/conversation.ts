@@ -225,7 +225,7 @@ function readImageSource(url: string, path: string): JsonRecord {
   const data = readDataUrl(url);
   if (data) return convertInlineImage(data, `${path}.image_url.url`);
   if (isUrl(url)) return { type: 'url', url };
-  throw new CannotCarry(`${path}.image_url.url`, 'Images have to be https URLs or base64 data URLs.');
+  throw new CannotCarry(`${path}.image_url.url`, 'Images must be https URLs or base64 data URLs.');
 }
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
@@ -243,7 +243,7 @@ function convertFile({ file_data: data, file_url: url, filename }: JsonRecord, p
   const refuseFile = (message: string): CannotCarry => new CannotCarry(`${path}.file`, message);
   if (typeof url === 'string' && isUrl(url)) return buildDocument({ type: 'url', url });
   const file = typeof data === 'string' ? (readDataUrl(data) ?? readRawPdf(data)) : undefined;
-  if (!file) throw refuseFile('Files have to be sent as base64 data URLs or https URLs to this model.');
+  if (!file) throw refuseFile('Files must be base64 data URLs or https URLs for this model.');
   const { mediaType, base64 } = file;
   if (mediaType.startsWith('image/'))
     return { type: 'image', source: convertInlineImage(file, `${path}.file`) };

@@ -212,15 +212,15 @@ function limitOf(request: ChatRequest, settings: RequestSettings): number {
 
 /** Throws CannotCarry for JSON without a schema, for a schema that cannot be enforced, and for more than one answer. */
 function formatOf({ response_format: format, n }: ChatRequest): { format?: JsonRecord; moved: string[] } {
-  if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model gives one answer at a time.');
+  if ((n ?? 1) > 1) throw new CannotCarry('n', 'This model returns only one answer per request.');
   if (!format || format.type === 'text') return { moved: [] };
   const { schema, description } = asRecord(format['json_schema']);
   if (format.type !== 'json_schema' || !isRecord(schema))
-    throw new CannotCarry('response_format', 'This model gives JSON only for a schema (`json_schema`).');
+    throw new CannotCarry('response_format', 'This model returns JSON only with a schema (`json_schema`).');
   const grammar = convertSchema({ ...(typeof description === 'string' && { description }), ...schema });
   if (!grammar) {
     const message =
-      'This model cannot be held to this schema: it is recursive, or allows names or values of any kind.';
+      'This model does not support this schema: it is recursive, or allows names or values of any kind.';
     throw new CannotCarry('response_format', message);
   }
   const moved = grammar.moved.map((keyword) => `response_format.${keyword}`);

@@ -116,7 +116,7 @@ export class ResponsesReader implements AnswerReader {
       .some((part) => 'opaque' in part && isCompaction(part.opaque['item']));
     // A cut answer says nothing about the upstream: a filter or a limit of the caller's ended it.
     if (!hasCompaction && finish !== 'stop') return this.#writer.finish(finish, false);
-    const message = 'The upstream answered with no compaction.';
+    const message = 'The upstream returned no compaction.';
     if (!hasCompaction)
       throw new ErrorInAnswer({ code: noCompaction, type: 'invalid_request_error', message });
     const native = { event: { type: 'compaction' }, isContent: true };

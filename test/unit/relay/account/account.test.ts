@@ -360,7 +360,7 @@ describe('GET /v1/account', () => {
 describe('authentication of account requests', () => {
   it.each([
     ['no key', undefined, 'No API key was sent', 'key_missing'],
-    ['a malformed key', 'pk-1', 'does not hold an API key', 'key_malformed'],
+    ['a malformed key', 'pk-1', 'does not contain an API key', 'key_malformed'],
     ['an unknown key', 'sk-unknown', 'The API key is not valid', 'key_unknown'],
     ['a disabled key', 'sk-disabled', 'The API key is not valid', 'key_disabled'],
   ])(

@@ -430,7 +430,7 @@ describe('a lost reply of the store', () => {
     };
     const answer = await rig.create(key);
     expect(said(answer)).toEqual([503, 'unavailable', null]);
-    expect(answer.body.error['message']).toContain('Look at the list of keys');
+    expect(answer.body.error['message']).toContain('List the keys');
     expect((await rig.list(key)).body.data).toHaveLength(2);
   });
 });

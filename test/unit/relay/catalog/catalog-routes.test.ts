@@ -41,7 +41,7 @@ describe('an unknown path', () => {
     (path) => {
       const { status, message } = refuseRoute(requestTo('POST', path));
       expect(status).toBe(404);
-      expect(message).toContain(`${path} is not offered`);
+      expect(message).toContain(`${path} does not exist`);
       expect(message).toContain(
         'POST /v1/chat/completions, POST /v1/responses, POST /v1/messages, POST /v1/embeddings, POST /v1/messages/count_tokens, POST /v1/responses/input_tokens, POST /v1/responses/compact, GET /v1/models, GET /v1/charge',
       );

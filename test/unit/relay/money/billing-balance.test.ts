@@ -101,8 +101,8 @@ describe('a plan', () => {
     ]);
     expect(errorOf(answers[3] as Answer).message).toBe(
       'The balance of 0.169 yuan does not cover this request, which needs at least 0.178 yuan. ' +
-        'Plan entry "Small talk": 1 of 1 calls are used, it resets on 2026-12-10. ' +
-        'Plan entry "b": 1 of 1 calls are used, it resets on 2026-12-10.',
+        'Plan entry "Small talk": 1 of 1 calls are used; it resets on 2026-12-10. ' +
+        'Plan entry "b": 1 of 1 calls are used; it resets on 2026-12-10.',
     );
   });
 });

@@ -32,19 +32,19 @@ describe('a paid checkout', () => {
       { client_reference_id: reference().replace(/acme$/, 'beta') },
       'not signed by this relay',
     ],
-    ['of less than the reference names', { amount_total: 100 }, 'not the one that the reference names'],
+    ['of less than the reference names', { amount_total: 100 }, 'differs from the amount in the reference'],
     [
       'in another currency than the reference names',
       { currency: 'cny' },
-      'not the one that the reference names',
+      'differs from the amount in the reference',
     ],
-    ['for a deleted account', { client_reference_id: reference({ account: 'gone' }) }, 'has no row'],
+    ['for a deleted account', { client_reference_id: reference({ account: 'gone' }) }, 'does not exist'],
     [
       'in a currency without a rate',
       { currency: 'eur', client_reference_id: reference({ currency: 'eur' }) },
       'no rate',
     ],
-    ['of a subscription', { mode: 'subscription', payment_intent: null }, 'no single payment'],
+    ['of a subscription', { mode: 'subscription', payment_intent: null }, 'not a one-time payment'],
   ])(
     'is parked for an operator with an alarm and credited to nobody: %s',
     async (_name, changes, problem) => {
