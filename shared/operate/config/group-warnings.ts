@@ -5,7 +5,8 @@
 import { findPriceGroup } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
 import { parseRow } from '../../config/rows/read-row.ts';
-import { joinNames } from '../../config/rows/read-table.ts';
+import { emptyRows, joinNames, type ConfigRows } from '../../config/rows/read-table.ts';
+import type { Settings } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
 import { describeOwnPrice, listAccountPrices } from '../../relay/account/account-prices.ts';
 import { listOfferedModels } from '../../relay/catalog/catalog-lists.ts';
@@ -23,17 +24,22 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   ports: OperatorPorts,
   plan: Plan,
 ): Promise<Plan> {
-  const [before, after] = [plan.edit.before, plan.edit.after].map(
-    (rows) => compileRows(ports, rows).snapshot,
-  );
-  const names = Object.keys(before?.settings.priceGroups ?? {});
-  const lostGroups = after ? names.filter((name) => !findPriceGroup(after.settings, name)?.length) : [];
-  if (!before || !after) return plan;
-  const edited = Object.entries(after.settings.priceGroups ?? {})
-    .filter(([name, prices]) => prices.length > 0 && writeGroup(before, name) !== writeGroup(after, name))
+  // Most edits leave groups alone, and compiling all tables takes most of the time of a preview.
+  const compileSettings = ({ settings }: ConfigRows) =>
+    compileRows(ports, { ...emptyRows, settings }).snapshot.settings;
+  const [oldSettings, newSettings] = [compileSettings(plan.edit.before), compileSettings(plan.edit.after)];
+  const names = Object.keys(oldSettings.priceGroups ?? {});
+  const lostGroups = names.filter((name) => !findPriceGroup(newSettings, name)?.length);
+  const edited = Object.entries(newSettings.priceGroups ?? {})
+    .filter(
+      ([name, prices]) =>
+        prices.length > 0 && writeGroup(oldSettings, name) !== writeGroup(newSettings, name),
+    )
     .map(([name]) => name);
   if (lostGroups.length === 0 && edited.length === 0) return plan;
   const accounts = (await ports.tables.scan('accounts')).flatMap((raw) => parseRow(AccountRow, raw) ?? []);
+  const { snapshot: before } = compileRows(ports, plan.edit.before);
+  const { snapshot: after } = compileRows(ports, plan.edit.after);
   const warnings = lostGroups.flatMap((group) => {
     const customers = accounts.filter((row) => row.price_group === group).map(({ account }) => account);
     if (customers.length === 0) return [];
@@ -48,7 +54,7 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   return { ...plan, warnings: [...plan.warnings, ...warnings, ...(unused.length > 0 ? [idle] : [])] };
 }
 
-const writeGroup = ({ settings }: Snapshot, name: string) => canonicalJson(findPriceGroup(settings, name));
+const writeGroup = (settings: Settings, name: string) => canonicalJson(findPriceGroup(settings, name));
 
 /** Lists price changes, such as `gpt-4o: ¥5 input, ¥10 output per million tokens, instead of ...`. */
 function describeEffects(
