@@ -187,22 +187,21 @@ export function assignErrors(
   const errors = new Map<string, string>();
   const places = fields.map(({ name, place = name, alsoNamed = place, entry }) => ({
     name,
-    paths: [place, alsoNamed].map(normalize),
+    paths: [place, alsoNamed].map((path) => `${normalize(path)}.`),
     entry,
   }));
   const findField = (path: string): string | undefined => {
-    const written = normalize(path);
-    const named = places.filter(({ paths }) => paths.some((each) => `${written}.`.startsWith(`${each}.`)));
+    const written = `${normalize(path)}.`;
+    const named = places.filter(({ paths }) => paths.some((each) => written.startsWith(each)));
     // The field of a nested attribute wins over the field of the whole map.
     const [found] = named.toSorted(({ paths: [a = ''] }, { paths: [b = ''] }) => b.length - a.length);
     // A message about an entry or a whole list belongs to its first field.
-    return (found ?? places.find(({ entry, paths: [each = ''] }) => entry && each.startsWith(`${written}.`)))
-      ?.name;
+    return (found ?? places.find(({ entry, paths: [each = ''] }) => entry && each.startsWith(written)))?.name;
   };
   for (const part of problem.replace(/^nothing was (?:written|saved): /, '').split('; ')) {
     const [, path = '', words = ''] = /^-{0,2}([\w-]\S*?):? (.*)$/s.exec(part) ?? [];
-    const [first, option] = [findField(path), findField(/--([\w-]+)/.exec(part)?.[1] ?? '')];
-    const name = first ?? option;
+    const first = findField(path);
+    const name = first ?? findField(/--([\w-]+)/.exec(part)?.[1] ?? '');
     if (name === undefined) continue;
     const message = first === undefined ? part.replaceAll(/--(?=\w)/g, '') : words;
     errors.set(name, [errors.get(name), message].filter((each) => each).join('; '));
