@@ -36,7 +36,8 @@ const decidingParts = (node: SyntaxNode): Place[] =>
 const isShort = ({ start, end }: SyntaxNode): boolean => Number(end) - Number(start) < 120;
 
 /** Whether something called a dialect is compared with a name, looked up by it, or given it. */
-const decidesByDialect = ({ places }: Source, name: string): boolean =>
+const decidesByDialect = ({ text, places }: Source, name: string): boolean =>
+  text.includes(name) &&
   places.some(({ node }) => {
     if (!deciding.has(node.type) || !(isShort(node) || node.type === 'SwitchStatement')) return false;
     const parts = decidingParts(node);
