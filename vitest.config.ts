@@ -24,9 +24,14 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
+/** Files of one stack, which `client.test.ts` and `vendors.test.ts` run together, unless the command names one. */
+const onOneStack = process.argv.slice(2).some((argument) => /(client|vendors)\/\w/.test(argument))
+  ? []
+  : ['test/client/!(client).test.ts', 'test/vendors/!(vendors).test.ts'];
+
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
 const takesLong =
-  /test\/(contract\/store-faults|docs\/|infra\/validation|local\/|server\/running|simulation\/|stored\/|vendors\/)/;
+  /test\/(client\/|contract\/store-faults|docs\/|infra\/validation|local\/|server\/running|simulation\/|stored\/|vendors\/)/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -86,7 +91,7 @@ export default defineConfig({
           // Otherwise V8 counts WebAssembly memory as its own, and collects all garbage ten times while it loads a rules engine.
           execArgv: ['--external-memory-accounted-in-global-limit'],
           include: ['test/**/*.test.ts'],
-          exclude: [...longTests, ...replaceModules],
+          exclude: [...longTests, ...replaceModules, ...onOneStack],
           isolate: false,
         },
       },

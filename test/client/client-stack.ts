@@ -43,13 +43,20 @@ export const models = { scripted: 'scripted', slashed: 'vendor/scripted', unserv
 
 let running: Promise<ClientStack> | undefined;
 
-/** One stack for all files of this worker, which run one after another. It ends with the worker. */
+/** Channels for failing upstreams. */
+export const fragileModels = Array.from({ length: 24 }, (_, at) => `fragile-${at}`);
+
+/** One stack for all files of this folder, which run one after another. */
 export async function clientStack(): Promise<Omit<ClientStack, 'stop'>> {
-  running ??= startClientStack();
+  running ??= startClientStack({ moreModels: fragileModels });
   const stack = await running;
   stack.upstream.forget();
   const before = stack.log().length;
   return { ...stack, log: () => stack.log().slice(before) };
+}
+
+export async function stopClientStack(): Promise<void> {
+  await (await running)?.stop();
 }
 
 /** `moreModels`: also served by the scripted upstream under the same names, each through its own channel. */
@@ -91,7 +98,7 @@ async function putRows(
       models: [models.scripted, models.slashed],
       mapper: { [models.scripted]: 'upstream-model' },
     },
-    ...moreModels.map((model) => ({ ...channel, id: model, models: [model] })),
+    ...moreModels.map((model) => ({ ...channel, id: model, priority: 90, models: [model] })),
   ];
   const keys = [
     { hash: hashed(narrowKey), account: 'test', models: ['whitelisted'] },

@@ -9,7 +9,7 @@ import {
   RateLimitError,
   UnprocessableEntityError,
 } from 'openai';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   empty200,
   errorAsFirstFrame,
@@ -24,17 +24,15 @@ import {
 import { chunk } from '../support/upstream-frames.ts';
 import type { Reply } from '../support/upstream-reply.ts';
 import { textStream } from '../support/upstream-scripts.ts';
-import { disabledKey, models, narrowKey, startClientStack } from './client-stack.ts';
-import type { ClientStack } from './client-stack.ts';
+import { clientStack, disabledKey, fragileModels, models, narrowKey } from './client-stack.ts';
 
-let stack: ClientStack;
+let stack: Awaited<ReturnType<typeof clientStack>>;
 let client: OpenAI;
 
 beforeAll(async () => {
-  stack = await startClientStack({ moreModels: fragile });
+  stack = await clientStack();
   client = stack.client();
 });
-afterAll(() => stack?.stop());
 beforeEach(() => {
   stack.upstream.script(textStream('Hello.'));
   stack.upstream.forget();
@@ -42,13 +40,11 @@ beforeEach(() => {
 
 const hello = { model: models.scripted as string, messages: [{ role: 'user' as const, content: 'Hello' }] };
 
-/** Channels for failing upstreams. */
-const fragile = Array.from({ length: 24 }, (_, at) => `fragile-${at}`);
 let taken = 0;
 
 /** The same call on a separate channel, because a channel that failed a few times is in cooldown. */
 function fragileHello(): typeof hello {
-  const model = fragile[taken];
+  const model = fragileModels[taken];
   if (model === undefined) throw new Error('more cases than channels');
   taken += 1;
   return { ...hello, model };

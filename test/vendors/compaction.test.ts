@@ -1,22 +1,22 @@
 /** OpenAI's own client compacts conversations twice on the running stack, with the doubles of four vendors. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type OpenAI from 'openai';
 import { runOps } from '../ops/run-ops.ts';
-import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+import { servedModels, vendorStack } from './vendor-stack.ts';
 
 type Input = OpenAI.Responses.ResponseInputItem[];
 
 const price = { type: 'token-billing', input: 0.001, output: 0.002 };
-const priced = servedModels.filter(({ model }) =>
-  ['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro'].includes(model),
+const compacting = new Set(['gpt-5.6', 'claude-opus-5-5', 'gemini-3-pro-preview', 'deepseek-v4-pro']);
+const priced = servedModels.flatMap(({ model, ...own }) =>
+  compacting.has(model) ? [{ ...own, model: `priced-${model}`, upstream: model }] : [],
 );
 
-let stack: VendorStack;
+let stack: Awaited<ReturnType<typeof vendorStack>>;
 beforeAll(async () => {
   const models = priced.map(({ model }) => model);
-  stack = await startVendorStack([], [{ table: 'charges', row: { id: 700, models, ...price } }]);
+  stack = await vendorStack(priced, [{ table: 'charges', row: { id: 700, models, ...price } }]);
 }, 60_000);
-afterAll(() => stack.stop());
 
 const said = (role: 'user' | 'assistant', content: string): Input[number] => ({ role, content });
 

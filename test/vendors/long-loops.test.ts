@@ -8,7 +8,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { closeServer, listenOnLoopback, createProgramServer } from '../../infra/local/host/loopback.ts';
-import { startVendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
+import { vendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
 
 type Json = Record<string, unknown>;
 
@@ -87,7 +87,7 @@ const description = 'Weather of a city';
 const toolOf = (name: string) => ({ type: 'function' as const, name, description, parameters, strict: true });
 
 interface Loop {
-  stack: VendorStack;
+  stack: Pick<VendorStack, 'baseUrl' | 'key' | 'client'>;
   model: string;
   /** Identifies the conversation. */
   said: string;
@@ -194,7 +194,7 @@ const reasoningIn = (body: Json): number =>
   JSON.stringify(body).match(/"type":"(reasoning|thinking)",/g)?.length ?? 0;
 
 const answered: Answered[] = [];
-let stack: VendorStack;
+let stack: Awaited<ReturnType<typeof vendorStack>>;
 const vendorOf: Record<string, string> = { 'gpt-6.2-astra': 'openai', 'claude-opus-5-5': 'anthropic' };
 const gates = Object.values(vendorOf).map((vendor) =>
   ['one', 'two'].map((name) => new Gate(name, () => stack.vendors.url(vendor))),
@@ -210,11 +210,10 @@ beforeAll(async () => {
       return { model, upstream, vendor, row: { ...type, ...own } };
     }),
   );
-  stack = await startVendorStack(await Promise.all(rows));
+  stack = await vendorStack(await Promise.all(rows));
 }, 60_000);
 afterAll(async () => {
   await Promise.all(gates.flat().map(({ server }) => closeServer(server)));
-  await stack.stop();
 });
 beforeEach(() => {
   answered.length = 0;

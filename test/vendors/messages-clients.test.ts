@@ -9,10 +9,10 @@ import type {
 } from '@anthropic-ai/sdk/resources';
 import Anthropic0 from '@anthropic-ai/sdk-0';
 import { generateText, isStepCount, streamText, tool } from 'ai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { keyHash } from '../../shared/wire/ids.ts';
-import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+import { servedModels, vendorStack } from './vendor-stack.ts';
 
 const haiku = { model: 'claude-haiku-4-5', vendor: 'anthropic', row: { type: 'anthropic' } };
 const models = [...servedModels, haiku];
@@ -28,13 +28,12 @@ const rows = [
   },
 ];
 
-let stack: VendorStack;
+let stack: Awaited<ReturnType<typeof vendorStack>>;
 let baseURL: string;
 beforeAll(async () => {
-  stack = await startVendorStack([haiku], rows);
+  stack = await vendorStack([haiku], rows);
   baseURL = stack.baseUrl.replace(/\/v1$/, '');
 }, 60_000);
-afterAll(() => stack.stop());
 
 const newest = (options: object = {}): Anthropic =>
   new Anthropic({ baseURL, apiKey: stack.key, maxRetries: 0, logLevel: 'off', ...options });

@@ -1,8 +1,8 @@
 /** Unknown models with unusual rules: served by the settings of a row, and by facts learned from their refusals. */
 import Anthropic from '@anthropic-ai/sdk';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chatLoop } from './tool-loop.ts';
-import { startVendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
+import { vendorStack, type ServedModel } from './vendor-stack.ts';
 
 const messages = [{ role: 'user' as const, content: 'hello' }];
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
@@ -68,11 +68,10 @@ const served = announced.flatMap(({ upstream, vendor, row, said, rules }): Serve
   { model: `untold-${upstream}`, upstream, vendor, row },
 ]);
 
-let stack: VendorStack;
+let stack: Awaited<ReturnType<typeof vendorStack>>;
 beforeAll(async () => {
-  stack = await startVendorStack(served);
+  stack = await vendorStack(served);
 }, 60_000);
-afterAll(() => stack.stop());
 
 /** What the vendor rejected in a model's calls, starting at a request. */
 const refusals = (vendor: string, from: number): (string | undefined)[] =>

@@ -4,17 +4,16 @@ import Anthropic from '@anthropic-ai/sdk';
 import { ChatOpenAI } from '@langchain/openai';
 import { Agent, OpenAIProvider, Runner, tool as agentTool } from '@openai/agents';
 import { generateText, isStepCount, streamText, tool } from 'ai';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { aiSdks } from '../support/ai-sdks.ts';
 import { chatLoop, responsesLoop } from './tool-loop.ts';
-import { servedModels, startVendorStack, type VendorStack } from './vendor-stack.ts';
+import { servedModels, vendorStack, type VendorStack } from './vendor-stack.ts';
 
-let stack: VendorStack;
+let stack: Awaited<ReturnType<typeof vendorStack>>;
 beforeAll(async () => {
-  stack = await startVendorStack();
+  stack = await vendorStack();
 }, 60_000);
-afterAll(() => stack.stop());
 
 /** What a vendor rejected or only tolerated in the relay's requests, starting at a request. */
 const objections = (vendor: string, from: number): object[] =>

@@ -55,14 +55,38 @@ export const servedModels: ServedModel[] = [
 const storingKey = 'sk-test-store';
 const neighboursKey = 'sk-test-neighbour';
 
-/** @param moreRows of the tables keys and charges */
-export async function startVendorStack(
+interface MoreRows {
+  table: 'keys' | 'charges';
+  row: Record<string, unknown>;
+}
+
+let running: Promise<VendorStack> | undefined;
+
+/** One stack for all files of this folder, which run one after another. Each adds its models and rows. */
+export async function vendorStack(
   moreModels: ServedModel[] = [],
-  moreRows: { table: 'keys' | 'charges'; row: Record<string, unknown> }[] = [],
-): Promise<VendorStack> {
+  moreRows: MoreRows[] = [],
+): Promise<Omit<VendorStack, 'stop'>> {
+  running ??= startVendorStack();
+  const stack = await running;
+  await putRows(stack.dynamodbEndpoint, stack.vendors, { served: moreModels, rows: moreRows });
+  return stack;
+}
+
+export async function stopVendorStack(): Promise<void> {
+  await (await running)?.stop();
+}
+
+export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
   const vendors = await startVendors();
   const stack = await startLocalStack();
-  await putRows(stack.dynamodbEndpoint, vendors, { served: [...servedModels, ...moreModels], moreRows });
+  await putRows(stack.dynamodbEndpoint, vendors, {
+    served: [...servedModels, ...moreModels],
+    rows: [
+      { table: 'keys', row: { hash: keyHash(storingKey), account: 'test', store: true } },
+      { table: 'keys', row: { hash: keyHash(neighboursKey), account: 'neighbour' } },
+    ],
+  });
   return {
     vendors,
     baseUrl: stack.baseUrl,
@@ -82,10 +106,7 @@ export async function startVendorStack(
 async function putRows(
   endpoint: string,
   vendors: Vendors,
-  {
-    served,
-    moreRows,
-  }: { served: ServedModel[]; moreRows: NonNullable<Parameters<typeof startVendorStack>[1]> },
+  { served, rows }: { served: ServedModel[]; rows: MoreRows[] },
 ): Promise<void> {
   const dynamodb = new DynamoDBClient({
     endpoint,
@@ -93,11 +114,6 @@ async function putRows(
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
   const documents = DynamoDBDocumentClient.from(dynamodb);
-  const rows = [
-    { table: 'keys', row: { hash: keyHash(storingKey), account: 'test', store: true } },
-    { table: 'keys', row: { hash: keyHash(neighboursKey), account: 'neighbour' } },
-    ...moreRows,
-  ];
   const put = (table: string, Item: Record<string, unknown>): Promise<unknown> =>
     documents.send(new PutCommand({ TableName: `relay-${table}`, Item }));
   await Promise.all(rows.map(({ table, row }) => put(table, row)));
