@@ -61,7 +61,7 @@ async function crash(
   pids: Set<number>,
 ): Promise<boolean> {
   await prepare(documents);
-  print(`1. An account is granted 10 yuan.              ${await shown(documents)}`);
+  print(`1. An account is credited with 10 yuan.        ${await shown(documents)}`);
 
   const answer = await ask(stack, 'word '.repeat(400));
   const reader = answer.body?.getReader();
@@ -76,14 +76,14 @@ async function crash(
   print(
     `3. kill -9 of the function in mid-stream (pid ${[...pids].join(', ')}); the client's stream ${cut ? 'broke off' : 'ran out'}.`,
   );
-  print(`   Nobody is left to settle; the money is safe. ${await shown(documents)}`);
+  print(`   No process can settle it; nothing is lost.  ${await shown(documents)}`);
 
-  print(`4. The sweeper runs until the call can no longer live (its limit here: ${requestSeconds} s).`);
+  print(`4. After the call's time limit (${requestSeconds} s here), the sweeper settles it.`);
   while ((await balanceOf(documents)).reserved > 0) {
     await sleep(500);
     await stack.runSchedules();
   }
-  print(`   Input charged, the rest returned.           ${await shown(documents)}`);
+  print(`   Input charged, the rest released.           ${await shown(documents)}`);
 
   await (await ask(stack, 'Are you still there?')).text();
   while ((await ledgerRows(documents)).length < 3) await sleep(100);
