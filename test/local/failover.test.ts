@@ -5,7 +5,7 @@ import { errorStatus } from '../support/upstream-failures.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 
 /** Cooldowns are cached for 8 s at most; a busy machine may take a little longer. */
-const sharedWithin = { timeout: 15_000, interval: 200 };
+const sharedWithin = { timeout: 15_000, interval: 1_000 };
 
 const limited = errorStatus(429, {}, { 'retry-after': '30' });
 

@@ -220,7 +220,8 @@ describe('a disabled account', () => {
 
 describe('the call that crashed earlier', () => {
   it('releases its permit and its reservation', async () => {
-    await until(async () => (await outcome(await post('crashed'))) === '200');
+    // The lease ends after 8 s.
+    await until(async () => (await outcome(await post('crashed'))) === '200', 500);
     await until(async () => {
       await stack.runSchedules();
       return (await money.account('crashed')).open === 0;

@@ -7,7 +7,7 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
  * Operators' edits of rows, by plain SDK calls, while a load runs. An edit is live within 10 s on a machine that is not
  * busy with other tests; here it may take a little longer.
  */
-const liveWithin = { timeout: 15_000, interval: 100 };
+const liveWithin = { timeout: 15_000, interval: 300 };
 const markedWithin = { timeout: 10_000, interval: 50 };
 
 let upstream: ScriptedUpstream;
@@ -70,7 +70,7 @@ function startLoad(): Load {
         },
         (error: unknown) => load.failed.push(String(error)),
       );
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await new Promise((resolve) => setTimeout(resolve, 400));
     }
   });
   return load;

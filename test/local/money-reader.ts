@@ -16,9 +16,9 @@ export const rowsOfAccount = (account: string, amount: number, key: Row = {}): T
   ['grants', { account, grant_id: 'first', amount }],
 ];
 
-/** Polls with growing pauses until the condition holds. The test's own time-out bounds it. */
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
+/** Polls until the condition holds. The test's own time-out bounds it. */
+export async function until(holds: () => Promise<boolean>, pauseMs = 50): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, pauseMs));
 }
 
 /** The sums over an account's shards as stored, in nano-yuan. */

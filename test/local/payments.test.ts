@@ -17,7 +17,7 @@ const setting = {
     stripe: { live: true, webhook_secret: 'env:HOOK', link_secret: 'env:LINKS', rates: { usd: 7.1 } },
   },
 };
-const liveWithin = { timeout: 15_000, interval: 100 };
+const liveWithin = { timeout: 15_000, interval: 300 };
 
 let stack: WatchedStack;
 let upstream: ScriptedUpstream;
@@ -31,7 +31,7 @@ beforeAll(async () => {
       ['accounts', { account: 'beta' }],
       ['keys', { hash: keyHash('sk-maker'), account: 'beta', hint: 'sk-ma...er', manage: true, rpm: 60 }],
       ['channels', { id: 'a', endpoint: upstream.endpoint, models: ['per-call'], state: true }],
-      ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 1 }],
+      ['charges', { id: 10, type: 'times-billing', models: ['per-call'], output: 4 }],
       ['accounts', { account: 'auto', contact: {} }],
       ['keys', { hash: keyHash('sk-auto'), account: 'auto', hint: 'sk-au...to', manage: true }],
     ],
@@ -162,7 +162,7 @@ it('with a key that has the right, a customer creates and revokes keys and tops 
   await vi.waitFor(async () => expect(await available('beta')).toBe(81_500_000_000), liveWithin);
 }, 60_000);
 
-it('charges a stored card once if a hundred calls cross the threshold, and never after it was disabled', async () => {
+it('charges a stored card once if parallel calls cross the threshold, and never after it was disabled', async () => {
   const stripeApi = await new StripeDouble().start();
   const checkout = {
     secret_key: 'env:STRIPE',
@@ -184,7 +184,7 @@ it('charges a stored card once if a hundred calls cross the threshold, and never
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
     return (await response.json()) as Record<string, unknown>;
   };
-  // Includes the bonus of each payment, over all shards, because a hundred calls at once may split the account.
+  // Includes the bonus of each payment, over all shards, because parallel calls may split the account.
   const balance = async () => {
     const body = await (await fetch(`${stack.origin}/v1/account`, { headers })).json();
     return (body as { available: number }).available;
@@ -211,8 +211,8 @@ it('charges a stored card once if a hundred calls cross the threshold, and never
   }, liveWithin);
 
   const body = { model: 'per-call', messages: [{ role: 'user', content: 'hi' }] };
-  const calls = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
-  expect(calls.filter(({ status }) => status === 200)).toHaveLength(100);
+  const calls = await Promise.all(Array.from({ length: 25 }, () => stack.post(body, { headers })));
+  expect(calls.filter(({ status }) => status === 200)).toHaveLength(25);
   await Promise.all(calls.map((call) => call.text()));
   await vi.waitFor(() => expect(stripeApi.charged.slice(1)).toMatchObject([{ amount: 12_000 }]), liveWithin);
   expect(await deliver('whsec_other')).toContain(400);
@@ -227,9 +227,10 @@ it('charges a stored card once if a hundred calls cross the threshold, and never
     auto: { amount: 100 },
   });
   expect(await ask({ auto: null })).toEqual({ auto: null });
-  const more = await Promise.all(Array.from({ length: 100 }, () => stack.post(body, { headers })));
+  // Below the threshold.
+  const more = await Promise.all(Array.from({ length: 30 }, () => stack.post(body, { headers })));
   await Promise.all(more.map((call) => call.text()));
-  await vi.waitFor(async () => expect(await balance()).toBe(58), liveWithin);
+  await vi.waitFor(async () => expect(await balance()).toBe(38), liveWithin);
   await stack.post(body, { headers });
   await stack.runSchedules();
   expect(stripeApi.charged).toHaveLength(2);

@@ -31,7 +31,7 @@ export interface FaultedStack {
   readonly answered: number;
   call(): Promise<FaultedAnswer>;
   /**
-   * Callers continue during the outage. `askedSeconds` is the total time that each of ten callers after it was asked to
+   * Callers continue during the outage. `askedSeconds` is the total time that each of four callers after it was asked to
    * wait until it was answered.
    */
   throttledFor(throttling: Throttling): Promise<{ statuses: Set<number>; askedSeconds: number[] }>;
@@ -91,7 +91,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share, forMs });
       await new Promise((resolve) => setTimeout(resolve, forMs));
       ending.abort();
-      const askedSeconds = await Promise.all(Array.from({ length: 10 }, obedientCall));
+      const askedSeconds = await Promise.all(Array.from({ length: 4 }, obedientCall));
       await Promise.all(callers);
       return { statuses, askedSeconds };
     },
