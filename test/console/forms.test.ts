@@ -1,3 +1,4 @@
+import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { codeIdOf, hashCode } from '../../shared/config/rows/code-row.ts';
 import { enter, seenIn, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
@@ -76,6 +77,10 @@ const row = async (table: 'keys' | 'settings' | 'plans' | 'channels', key: strin
   (await rig.ports.tables.scan(table)).find((each) =>
     [each['hash'], each['name'], String(each['level']), each['id']].includes(key),
   );
+
+/** Otherwise each page of later tests would compile hundreds of entries. */
+const removePlan = (level: number) =>
+  rig.client.send(new DeleteItemCommand({ TableName: 'relay-plans', Key: { level: { N: String(level) } } }));
 
 describe('a key', () => {
   const hash = 'c'.repeat(64);
@@ -357,6 +362,7 @@ describe('rows of fields', () => {
     const fields = fieldsIn(await visitor.page(path));
     await done(path, { ...fields, items: JSON.stringify(items.slice(1)) });
     expect((await row('plans', '1'))?.['items']).toEqual(items.slice(1));
+    await removePlan(1);
   });
 });
 
@@ -540,6 +546,7 @@ it('edits a plan with many entries, and refers to the command line if there are 
   expect([bounded.status, text.length < 3_000_000]).toEqual([422, true]);
   expect(text).toContain('id="items.0.id-error"');
   expect((await row('plans', '3'))?.['items']).toHaveLength(120);
+  await removePlan(3);
 });
 
 it('edits the hours, long inputs and service tiers of a rule without JSON', async () => {
@@ -1192,4 +1199,120 @@ describe('an invoice', () => {
     expect([large.status, await large.text()]).toEqual([413, expect.stringContaining('256 KB')]);
     expect(rig.faults).toEqual([]);
   });
+});
+
+interface FormWalk {
+  path: string;
+  /** First input: an invalid value in one field, which gets the error and the focus, while the other input stays. */
+  wrong: readonly [name: string, text: string];
+  fields: Readonly<Record<string, string>>;
+  /** Text of the confirmation page. */
+  asks: RegExp;
+  /** The page that then shows the row, and the expected words. */
+  seen: readonly [path: string, words: RegExp];
+}
+
+/** In this order: later forms edit what earlier ones created. */
+const formWalks: readonly FormWalk[] = [
+  {
+    path: 'customers/walker/edit',
+    wrong: ['concurrency', 'few'],
+    fields: { note: 'walked customer', concurrency: '40', 'contact.email': 'ops@example.com' },
+    asks: /walked customer[^]*40[^]*ops@example\.com/,
+    seen: ['customers/walker', /walked customer/],
+  },
+  {
+    path: 'settings/plans/3',
+    wrong: ['price', 'cheap'],
+    fields: {
+      price: '30',
+      'items.0.id': 'chat',
+      'items.0.value': '100',
+      'items.0.models': 'demo-chat',
+    },
+    asks: /Covered calls\s+–\s+ID: chat/,
+    seen: ['settings', /3\s+¥30\.00\s+ID: chat, Calls per month: 100, Models: demo-chat/],
+  },
+  {
+    path: 'customers/walker/edit',
+    wrong: ['plan.until', 'whenever'],
+    fields: { 'plan.level': '3', 'plan.since': 'yesterday', 'plan.until': '365d' },
+    asks: /level 3/i,
+    seen: ['customers/walker', /level 3/i],
+  },
+  {
+    path: 'settings/limits',
+    wrong: ['value.account_rpm', 'lots'],
+    fields: { 'value.account_rpm': '6000' },
+    asks: /Calls per minute per customer\s+–\s+6000/,
+    seen: ['settings', /Calls per minute per customer: 6000/],
+  },
+  {
+    path: 'settings/time_zone',
+    wrong: ['value', 'Mars/Base'],
+    fields: { value: 'Asia/Tokyo' },
+    asks: /After[^]*Asia\/Tokyo/,
+    seen: ['settings', /Asia\/Tokyo/],
+  },
+  {
+    path: 'charges-new',
+    wrong: ['input', '0,018'],
+    fields: { models: 'walked-one, walked-two', input: '18', output: '72' },
+    asks: /Input\s+–\s+¥18\.00 per 1M tokens/,
+    seen: ['charges', /walked-one\s+walked-two\s+18\s/],
+  },
+  {
+    path: 'charges/model/walked-two',
+    wrong: ['output', 'dear'],
+    fields: { input: '9', output: '36' },
+    asks: /rule \d+[^]*walked-two/i,
+    seen: ['charges', /walked-two\s+9\s/],
+  },
+  {
+    path: 'channels-new?type=openai',
+    wrong: ['priority', 'first'],
+    fields: {
+      id: 'walked',
+      endpoint: 'https://api.example.com/v1',
+      models: 'walked-one',
+      secret: 'env:WALKED',
+      priority: '-3',
+    },
+    asks: /Endpoint\s+–\s+https/,
+    seen: ['channels', /walked\s[^]*?-3/],
+  },
+  {
+    path: 'channels/walked/edit',
+    wrong: ['cost.0.input', '{'],
+    fields: { weight: '2', 'cost.0.model': '*', 'cost.0.input': '2', 'cost.0.output': '8' },
+    asks: /Weight\s+–\s+2/,
+    seen: ['channels/walked', /Weight\s+2/],
+  },
+];
+
+it('every form rejects an invalid value at its field, keeps the other input, shows a preview, and its row is listed once confirmed', async () => {
+  await put(rig.client, 'accounts', [{ account: 'walker' }]);
+  await put(rig.client, 'settings', [{ name: 'subscription.enabled', value: true }]);
+  const textOf = (page: string) => /<main[^]*<\/main>/.exec(page)?.[0].replaceAll(/<[^>]*>/g, ' ');
+  for (const { path, wrong, fields, asks, seen } of formWalks) {
+    const typed = { ...fields, [wrong[0]]: wrong[1] };
+    const form = fieldsIn(await visitor.page(path));
+    const refused = await (await visitor.post(path, { ...form, ...typed })).text();
+    expect([path, ...refused.matchAll(/<p class="error" id="([^"]+)-error"/g)]).toEqual([
+      path,
+      expect.objectContaining({ 1: wrong[0] }),
+    ]);
+    const focused = [...refused.matchAll(/<[^>]* autofocus\b[^>]*>/g)].map(String);
+    expect(focused).toEqual([expect.stringContaining(`name="${wrong[0]}"`)]);
+    expect(fieldsIn(refused)).toMatchObject(typed);
+    const corrected = { ...fieldsIn(refused), [wrong[0]]: fields[wrong[0]] ?? '' };
+    const confirm = await visitor.follow(await visitor.post(path, corrected));
+    expect(textOf(confirm)).toMatch(asks);
+    const saved = await confirmShown(confirm);
+    expect([path, saved.match(/class="notice good" role="status"|role="alert"/g)]).toEqual([
+      path,
+      ['class="notice good" role="status"'],
+    ]);
+    expect(textOf(await visitor.page(seen[0]))).toMatch(seen[1]);
+  }
 });
