@@ -98,7 +98,7 @@ export function addWarnings(results: RowResult[], warnings: Warnings): RowResult
 /** Advice by the kind of a learned fact. `found` is the row's present limit. */
 const lessons: Record<string, (models: string, detail: string, found: string) => string> = {
   speaks: (models, dialect) =>
-    `dialect: ${models} took calls with tools only in the dialect "${dialect}"; name it here, so that calls use it at once`,
+    `dialect: ${models} took calls with tools only in the dialect "${dialect}"; set it here, so that calls use it at once`,
   refuses_limit: (models, limit, found) =>
     `params.max_output_tokens: ${found}, ${models} refused a limit of ${limit}; set it to the maximum of the model, so that the relay lowers limits to it`,
   limit_over_context: (models, limit, found) =>
@@ -170,9 +170,9 @@ export const formatRowName = (table: ConfigTable, key: string | number): string 
 
 function warnOfUnpriced(unpriced: string[], config: Config): string[] {
   const byConsequence = Map.groupBy(unpriced, (model) => {
-    if (config.settings.unpricedModels === 'refuse') return 'so calls are rejected (setting unpriced_models)';
+    if (config.settings.unpricedModels === 'refuse') return 'so calls are refused (setting unpriced_models)';
     return needsPrice(config, model)
-      ? 'but an invalid rule names it, so calls are rejected until that rule is fixed'
+      ? 'but an invalid rule names it, so calls are refused until that rule is fixed'
       : 'so calls are free';
   });
   return [...byConsequence].map(

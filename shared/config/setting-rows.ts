@@ -273,7 +273,7 @@ export const settingTable = {
   unpriced_models: setting(
     z.enum(['free', 'refuse'], '"free" or "refuse"'),
     (unpricedModels) => ({ unpricedModels }),
-    { value: 'refuse', said: 'calls to models without a price are rejected' },
+    { value: 'refuse', said: 'calls to models without a price are refused' },
   ),
   contact: setting(z.string('a text'), (contact) => ({ contact })),
   page: setting(flag, (page) => ({ page })),
@@ -313,7 +313,7 @@ export function readSetting(
   if ('problem' in reading) return reading;
   const { name, value } = reading.row;
   const known = findSetting(name);
-  if (!known) return { problem: `name: unknown setting; known are ${Object.keys(settingTable).join(', ')}` };
+  if (!known) return { problem: `name: unknown setting; use one of ${Object.keys(settingTable).join(', ')}` };
   const schema = z.strictObject({ value: known.value });
   const parsed = z.safeParse(schema, { value });
   if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };

@@ -125,7 +125,7 @@ it('margins of a day link to the day before and to the CSV of its month, and nam
 
 it('a channel whose few attempts all failed is shown as failing everywhere, also on the next day', async () => {
   const page = await shown('');
-  expect(page).toMatch(/Failing behind failover \(1\): quiet 100 % of 6 attempts/);
+  expect(page).toMatch(/Failing, but failover still answers \(1\): quiet 100 % of 6 attempts/);
   expect(page).toMatch(/Channels 4 of 7 3 failing/);
   expect(page).toMatch(/quiet failing 0 /);
   expect(await shown('channels')).toMatch(/quiet failing 0 .* 100\.0 %/);

@@ -155,7 +155,7 @@ describe('a customer', () => {
     const reply = await visitor.send(path, { ...fieldsIn(await visitor.page(path)), ...typed });
     const confirm = await visitor.follow(reply);
     const changes = [
-      ['enabled', 'allowed', 'rejected, for all keys'],
+      ['enabled', 'allowed', 'refused, for all keys'],
       ['alert_below', '–', '¥5.00'],
       [
         'prices',
@@ -700,7 +700,7 @@ describe('a vendor’s price list', () => {
     expect(await unset.text()).toMatch(/role="alert">[^<]*set input/);
     const sent = { ...fields, vendor: 'volc', markup: '10' };
     const confirm = await visitor.follow(await visitor.send(path, sent));
-    expect(confirm).toMatch(/Import 12 models in 12 rules[^]*Remember the columns of volc[^]*listed-11/);
+    expect(confirm).toMatch(/Import 12 models in 12 rules[^]*Save the columns of volc[^]*listed-11/);
     const other = await visitor.send(path, sent);
     expect(await confirmShown(confirm)).toContain('Created 12 rules');
     const rules = (await rig.ports.tables.scan('charges')).filter(({ models }) =>

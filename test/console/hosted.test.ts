@@ -864,7 +864,7 @@ describe('a write', () => {
     ]);
     const vera = await loggedIn('vera');
     const page = await vera.page(`history?day=${day}`);
-    expect(page).toMatch(/Title 53\.[^]*missing[^]*Never started, or its entry is gone[^]*Title 51\./);
+    expect(page).toMatch(/Title 53\.[^]*missing[^]*Never started, or its entry was deleted[^]*Title 51\./);
     const [, older = ''] = /href="(history\?[^"]*before=4)"/.exec(page) ?? [];
     expect(await vera.page(older.replaceAll('&amp;', '&'))).toContain('Title 1.');
     const endpoint = { AWS_ENDPOINT_URL_DYNAMODB: rig.emulator.endpoint };

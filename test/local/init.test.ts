@@ -38,12 +38,12 @@ it('after init only the named models are free: the running stack rejects a model
   const run = await runOpsAttended([...words, ...models, '--amount', '10'], variables(), [
     ['[openai]:', ''],
     ['Price list file in US dollars (Enter to type prices):', ''],
-    ['input/output in yuan per million tokens (Enter for none; its calls are then rejected):', ''],
+    ['input/output in yuan per million tokens (Enter for none; its calls are then refused):', ''],
     ['[y/N]', 'y'],
   ]);
   expect(run).toMatchObject({ code: 0 });
   expect(run.errors).toContain(
-    'unpriced has no price: its calls are rejected until you set one with `charge price`',
+    'unpriced has no price: its calls are refused until you set one with `charge price`',
   );
   expect(run.output).toContain(`curl -N ${stack.baseUrl}/chat/completions`);
   const key = String(/sk-[\w-]{48}/.exec(run.output)?.[0]);

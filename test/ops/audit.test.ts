@@ -123,7 +123,7 @@ describe('audit', () => {
       findings: [
         expect.stringContaining('does the sweeper run?') as string,
         'acme: grant late is not applied: no ledger row names it',
-        'acme: grant start-acme says 1000, but 10 was applied: changing it afterwards does nothing',
+        'acme: grant start-acme has the amount 1000, but 10 was applied: later edits have no effect',
         'unknown: grant first is not applied: not taken',
       ],
     });

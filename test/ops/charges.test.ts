@@ -127,7 +127,7 @@ describe('charge import', () => {
     const again = await charge(`${words} --dry-run`);
     expect(again.output).toMatch(/token-billing +4 \(cached 1\) +16 +v-next/);
     for (const [rows, said] of [
-      ['v;1,5;2;\n', 'line 2, column 输入: "1,5" is no price; write 1.5'],
+      ['v;1,5;2;\n', 'line 2, column 输入: "1,5" is not a price; write 1.5'],
       ['v;1;2;\nv;3;4;\n', 'line 3: v is in the list twice'],
       ['v;1;2;\nw;3\n', 'line 3: 2 cells, but the header has 4'],
       [`v;1${' '.repeat(200_000)}x;2;\n`, 'line 2, column 输入: "1'],
@@ -354,7 +354,7 @@ describe('charge explain', () => {
     const group = (value: object) => rig.ops(`setting set price_groups ${JSON.stringify(value)} --dry-run`);
     for (let at = 0; at < 6; at += 1) await rig.put('accounts', { account: `many${at}`, price_group: 'big' });
     const said =
-      /price_groups: big has no prices any more, but 8 customers will still name it: .*and 3 more\. Without own prices they pay what everybody pays \(long: ¥20 input, ¥100 output per million tokens.*, instead of ¥15 input, ¥75 output/;
+      /price_groups: big has no prices any more, but 8 customers will still name it: .*and 3 more\. Without own prices they pay the standard prices \(long: ¥20 input, ¥100 output per million tokens.*, instead of ¥15 input, ¥75 output/;
     for (const run of [
       await rig.ops('setting off price_groups --dry-run'),
       await group({ other: [{ models: ['*'], factor: 0.5 }] }),

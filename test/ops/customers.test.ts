@@ -115,7 +115,7 @@ describe('customer new', () => {
     const grant = { account: 'untaken', grant_id: 'first', amount: 5, _problem: 'no such plan' };
     await rig.put('grants', grant);
     const made = await json('customer new untaken --grant 5 --yes --wait 0'.split(' '));
-    expect(made).toMatchObject({ applied: false, problem: 'the relay does not take it: no such plan' });
+    expect(made).toMatchObject({ applied: false, problem: 'the relay rejects it: no such plan' });
     expect((await rig.ops('key check', String(made['key']))).code).toBe(0);
   });
 
@@ -163,7 +163,7 @@ describe('customer new', () => {
     ],
     [['plan=1'], 'plan is set by its fields: plan.level=..., plan.since=..., plan.until=...'],
     [['models=gpt-4o'], 'models belong to the key, not to the customer: use --models a,b'],
-    [['enabled=false'], 'enabled: a new customer can call'],
+    [['enabled=false'], 'enabled: a new customer is always enabled'],
     [['plan.since=2026-10-05'], 'plan.since: set plan.level as well'],
   ])('rejects %j before anything is written', async (options, message) => {
     const run = await rig.ops(['customer', 'new', 'wrong', ...options, '--yes']);
@@ -255,7 +255,7 @@ describe('customer off, on, set and close', () => {
     const { key } = await json(['customer', 'new', 'off', 'note=old', '--yes']);
     const asked = await rig.ops('customer off off');
     expect(asked).toMatchObject({ code: 2 });
-    expect(asked.output).toContain('enabled: allowed -> rejected');
+    expect(asked.output).toContain('enabled: allowed -> refused');
     await rig.ops('customer off off --yes');
     expect((await rig.ops('key check', String(key))).errors).toContain('disabled with its customer');
     await rig.ops('customer on off');

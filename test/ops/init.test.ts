@@ -134,15 +134,15 @@ describe('init', () => {
       ['does not list gpt-5.\nModels to serve, separated by commas (* matches anything):', 'gpt-*'],
       ['Price list file in US dollars (Enter to type prices):', ''],
       [
-        'Price of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
+        'Price of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then refused):',
         '18',
       ],
       [
-        'example 18/72.\nPrice of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
+        'example 18/72.\nPrice of gpt-4o, input/output in yuan per million tokens (Enter for none; its calls are then refused):',
         '18/72',
       ],
       [
-        'Price of gpt-4o-mini, input/output in yuan per million tokens (Enter for none; its calls are then rejected):',
+        'Price of gpt-4o-mini, input/output in yuan per million tokens (Enter for none; its calls are then refused):',
         '',
       ],
       ['Name of the first customer:', 'me'],
@@ -159,7 +159,7 @@ describe('init', () => {
     expect(await rig.row('charges', { id: 2 })).toBeUndefined();
     expect(await rig.row('settings', { name: 'unpriced_models' })).toMatchObject({ value: 'refuse' });
     expect(run.errors).toContain(
-      'gpt-4o-mini has no price: its calls are rejected until you set one with `charge price`',
+      'gpt-4o-mini has no price: its calls are refused until you set one with `charge price`',
     );
     expect(await rig.row('channels', { id: 'first' })).toMatchObject({
       id: 'first',
@@ -191,7 +191,7 @@ describe('init', () => {
       '--dry-run',
     ]);
     expect(run).toMatchObject({ code: 0 });
-    expect(run.errors).toContain('warning: 1 model served for free so far will be rejected: gpt-4o-mini\n');
+    expect(run.errors).toContain('warning: 1 model served for free so far will be refused: gpt-4o-mini\n');
     await rig.put('settings', { name: 'unpriced_models', value: 'refuse' });
   });
 

@@ -143,7 +143,7 @@ describe('key check predicts the relay’s answer', () => {
   });
 
   it.each([
-    ['sk-nobody-made-this-one', 'is unknown: no such key exists'],
+    ['sk-nobody-made-this-one', 'is unknown: this key does not exist'],
     ['pk-123', 'is malformed'],
     ['sk-with blank', 'is malformed'],
   ])('to %s', async (key, message) => {

@@ -179,7 +179,7 @@ export class Terminal {
     if (!this.isAttended)
       throw usageFailure(`${question} Re-run with --yes: there is no terminal to confirm.`);
     if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N]`)))
-      throw new Failure('canceled; nothing was changed');
+      throw new Failure('cancelled; nothing was changed');
   };
 
   /** Reads a line that a person types. Throws a Failure if the input ends first. */
@@ -249,14 +249,14 @@ async function readTyped(question: string, input: ProcessContext['input'], echo:
   const reader = createInterface({ input, output: echo, terminal: true, historySize: 0 });
   const given = new AbortController();
   const ended = once(reader, 'close', { signal: given.signal }).then(() => {
-    throw new Failure('canceled; nothing was changed');
+    throw new Failure('cancelled; nothing was changed');
   });
   try {
     return (await Promise.race([reader.question(`${question} `), ended])).trim();
   } catch (error) {
     // Ctrl-C.
     if (error instanceof Error && error.name === 'AbortError')
-      throw new Failure('canceled; nothing was changed');
+      throw new Failure('cancelled; nothing was changed');
     throw error;
   } finally {
     given.abort();

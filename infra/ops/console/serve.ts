@@ -91,7 +91,7 @@ async function startListening(server: Server, port: number): Promise<void> {
 async function answer(session: Session, handle: ConsoleHandle, message: IncomingMessage): Promise<Response> {
   const request = requestOf(message);
   const url = request && URL.parse(request.url);
-  if (!request || !url) return answerPlain(400, 'This is not a browser request.');
+  if (!request || !url) return answerPlain(400, 'Open this page in a browser.');
   if (url.pathname === '/enter') return enter(session, request, url);
   const identity = session.identityOf(request);
   // Without a session, a client does not learn whether a page exists.

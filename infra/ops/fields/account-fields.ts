@@ -25,7 +25,7 @@ const planTime = (part: string, label: string, placeholder: string, help: string
 export const accountFields: readonly RowField[] = [
   { name: 'note', label: 'Note', help: 'For you; the customer does not see it.' },
   {
-    ...makeChoice('enabled', 'Calls', { yes: 'allowed', no: 'rejected, for all keys' }),
+    ...makeChoice('enabled', 'Calls', { yes: 'allowed', no: 'refused, for all keys' }),
     format: (value) => (value === undefined || value === true ? 'yes' : 'no'),
     parse: (text) => (parseFlag(text) === true ? undefined : parseFlag(text)),
   },
@@ -59,7 +59,7 @@ export const accountFields: readonly RowField[] = [
       ],
     },
   ),
-  { name: 'contact.name', label: 'Contact', help: 'The person to call. The customer does not see it.' },
+  { name: 'contact.name', label: 'Contact', help: 'The person to contact. The customer does not see it.' },
   {
     name: 'contact.email',
     label: 'Email',
@@ -72,7 +72,7 @@ export const accountFields: readonly RowField[] = [
     name: 'anthropic_profile',
     label: 'Anthropic profile',
     placeholder: 'uprof_...',
-    help: 'Names the customer to Anthropic, which then restricts it alone. `customer profile` registers one.',
+    help: 'Lets Anthropic restrict only this customer. `customer profile` registers one.',
   },
   makeFlag('metered', 'Metered', 'no', {
     help: 'Calls are counted but not paid from the balance, so the balance does not limit them.',

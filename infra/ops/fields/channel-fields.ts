@@ -162,18 +162,30 @@ export const listFieldsOfType = (
 ];
 
 const choices: readonly (readonly [string, string, help: string, string, values: readonly string[]])[] = [
-  ['system', 'System texts', 'first: merged into one, at the start.', 'as the model', systemPlaces],
-  ['null_content', 'Empty content', 'In messages with only tool calls.', 'as the model', nullContents],
-  ['call_ids', 'Tool call ids', 'The form that it accepts.', 'as the model', callIdForms],
-  ['wants_back', 'Wants back', 'Fields that later turns must repeat.', 'as the model', returnedFields],
+  ['system', 'System texts', 'first: merged into one, at the start.', 'default of the model', systemPlaces],
+  [
+    'null_content',
+    'Empty content',
+    'In messages with only tool calls.',
+    'default of the model',
+    nullContents,
+  ],
+  ['call_ids', 'Tool call ids', 'The form that the upstream accepts.', 'default of the model', callIdForms],
+  [
+    'wants_back',
+    'Fields to send back',
+    'Fields of an answer that later turns must repeat.',
+    'default of the model',
+    returnedFields,
+  ],
   ['unknown_fields', 'Unknown fields', 'pass: they are sent, unless risky.', 'drop', unknownFieldChoices],
 ];
 
 const flags: readonly (readonly [name: string, label: string, help: string, none: string])[] = [
-  ['stream', 'Streams', 'no: the relay never asks it to stream.', 'yes'],
+  ['stream', 'Streams', 'no: the relay never requests a stream.', 'yes'],
   ['include_usage', 'Usage in streams', 'no: `stream_options` is not sent.', 'yes'],
-  ['custom_tools', 'Tools with free text', 'no: they become functions.', 'as the type'],
-  ['threads', 'Message threads', 'yes: it keeps message threads.', 'as the type'],
+  ['custom_tools', 'Tools with free text', 'no: they are sent as functions.', 'default of the type'],
+  ['threads', 'Message threads', 'yes: the upstream stores threads.', 'default of the type'],
   ['think_tags', 'Think tags', 'yes: reasoning arrives in the text.', 'no'],
 ];
 
@@ -188,7 +200,7 @@ const acceptedGroup: readonly RowField[] = [
       width: 'third',
     }),
   ),
-  makeShort('params.efforts', 'Efforts', 'The efforts that it supports.', {
+  makeShort('params.efforts', 'Efforts', 'The reasoning efforts that the upstream supports.', {
     placeholder: 'low, high',
     parse: parseNames,
   }),
@@ -210,7 +222,7 @@ const advancedGroup: readonly RowField[] = [
     'One per line: `gpt-5* sampling = none`. A probe detects them.',
     true,
   ),
-  makeLines('params.words', 'Upstream words', wordsHelp, true),
+  makeLines('params.words', 'Finish and error words', wordsHelp, true),
   {
     ...makeLines('dialect', 'Dialect', dialectHelp),
     format: (value) => (typeof value === 'string' ? value : formatLines(value)),

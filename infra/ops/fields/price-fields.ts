@@ -68,7 +68,7 @@ const windowFields: readonly RowField[] = [
     parse: parseNames,
   }),
   makeShort('zone', 'Time zone', 'Must be the same for all windows.', { placeholder: 'Asia/Shanghai' }),
-  makeShort('except', 'Except on', 'Dates on which the window does not begin.', {
+  makeShort('except', 'Except on', 'Dates on which the window does not start.', {
     placeholder: '2026-10-01',
     parse: parseNames,
   }),
@@ -149,7 +149,7 @@ export const ruleFormFields: readonly RowField[] = [
 ];
 
 export const mappingFields: readonly RowField[] = [
-  makeShort('vendor', 'Vendor', 'The columns are remembered under this name.'),
+  makeShort('vendor', 'Vendor', 'The columns are saved under this name.'),
   ...mappedColumns.map((name): RowField => ({
     name: `columns.${name}`,
     label: `Column of ${name.replaceAll('_', ' ')}`,

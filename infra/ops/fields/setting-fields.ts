@@ -88,14 +88,14 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
       makeNames('models', 'Affected models', 'Leave empty for none.', { width: 'third' }),
     ],
   }),
-  relay_closed: makeFlagForm('Close the relay: reject every call', false),
+  relay_closed: makeFlagForm('Close the relay: refuse every call', false),
   'subscription.enabled': makeFlagForm('Plans pay for calls', false),
   unpriced_models: makeForm(
     'Models without a price',
     makeChoice(
       'value',
       'Models without a price',
-      { free: 'free: calls cost nothing', refuse: 'refuse: calls are rejected' },
+      { free: 'free: calls cost nothing', refuse: 'refuse: calls are refused' },
       'free (default)',
     ),
   ),
@@ -124,7 +124,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
   store: makeForm(
     'Stored responses',
     {
-      ...makeFlag('value.all_keys', 'Keys may store unless they say otherwise', 'no (default)'),
+      ...makeFlag('value.all_keys', 'Keys may store responses by default', 'no (default)'),
       // The value may be a switch alone.
       format: (_, { value }) => (isSwitchedOn(value) ? 'yes' : 'no'),
     },
@@ -149,7 +149,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     key: 'group',
     isGrouped: true,
     fields: [
-      { name: 'group', label: 'Group', help: 'Any name. Enter it as Price group at each customer.' },
+      { name: 'group', label: 'Group', help: 'Any name. Enter it as Price group of each customer.' },
       ...customerPriceEntries.fields,
     ],
   }),
@@ -159,7 +159,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     fields: mappingFields,
   }),
   alerts: makeForm(
-    'Where account alerts go',
+    'Receivers of account alerts',
     { name: 'value.webhook', label: 'Webhook', help: 'An address that receives the alerts.' },
     makeSecret('value.secret', 'alerts/<name>'),
     makeFigure('plan_days', 'Days before a plan ends', '7'),
@@ -175,7 +175,7 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     makeNumber(
       'value.price',
       'Price per search (¥)',
-      'Leave empty for free searches, which only calls that pay for their model get.',
+      'Leave empty for free searches, which are only for calls that pay for their model.',
     ),
     makeNumber('value.cost', 'Cost per search (¥)', 'What the provider bills you. Default: 0.'),
     makeFigure('per_minute', 'Searches per minute per key', '30 without a price, else no limit'),
@@ -193,11 +193,11 @@ export const settingForms: Readonly<Partial<Record<string, SettingForm>>> = {
     'For example https://app.example.com.',
   ),
   content_urls: makeNamesForm(
-    'Allowed beginnings of image and file URLs',
+    'Allowed prefixes of image and file URLs',
     'For example https: and data:image/.',
   ),
-  top_up_url: makeTextForm('Where customers top up', {
-    help: '{account} stands for the account. Leave empty for none.',
+  top_up_url: makeTextForm('Address where customers top up', {
+    help: '{account} is replaced by the customer name. Leave empty for none.',
   }),
   top_up_bonus: makeEntriesForm('Bonus for larger top-ups', {
     noun: 'Step',

@@ -236,7 +236,7 @@ function readCell(name: string, text: string): string {
   if (text === '-') return '';
   if (times.has(name) && !/^\d{4}-\d\d-\d\d/.test(text))
     throw usageFailure(
-      `${name}: use a date such as 2027-01-31: "${text.slice(0, 40)}" would move when the sheet is applied again`,
+      `${name}: use a date such as 2027-01-31: "${text.slice(0, 40)}" would be another date when the sheet is applied again`,
     );
   return text;
 }
@@ -300,7 +300,7 @@ async function createLineReader(ports: OperatorPorts, { table }: Sheet) {
     if (Object.keys(attributes).length > 0) refuseStaleLine(account, found, line);
     const [id, amount, reason] = ['id', 'amount', 'reason'].map((name) => line.text(`grant.${name}`));
     if ((id || amount || reason) && !(id && amount))
-      throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: each id is credited once`);
+      throw usageFailure(`missing grant.${id ? 'amount' : 'id'}: a grant needs grant.id and grant.amount`);
     const keyCell = (name: string): string => line.cell(keyPrefix + name);
     const keyId = line.text(`${keyPrefix}id`);
     if (keyId === '' && newKeyFields.some(({ name }) => keyCell(name) !== ''))

@@ -209,7 +209,7 @@ const advices: readonly (readonly [errors: RegExp, Advice])[] = [
   [
     /^ECONNRESET$/,
     ({ where }) =>
-      `${where} closed the connection before it answered, so the change may have been made: check, or re-run the command`,
+      `${where} closed the connection before it answered, so the change may or may not be saved: check, then re-run the command if needed`,
   ],
   [
     /^(Throttling|ThrottlingException|ProvisionedThroughputExceededException|RequestLimitExceeded)$/,

@@ -100,7 +100,7 @@ function checkGrants({ ledger, grants }: AccountRecords): Finding[] {
       return `grant ${grantId} is not applied: ${problem ?? 'no ledger row names it'}`;
     return (
       parseYuan(amount) !== applied &&
-      `grant ${grantId} says ${amount}, but ${formatYuan(applied)} was applied: changing it afterwards does nothing`
+      `grant ${grantId} has the amount ${amount}, but ${formatYuan(applied)} was applied: later edits have no effect`
     );
   });
 }

@@ -90,6 +90,10 @@ function describeConsequence(raw: unknown): string {
   const isPriced = ['prices', 'price_group'].some((name) => attributeOf(raw, name) !== undefined);
   const budgets = attributeOf(raw, 'budgets');
   const bound =
-    budgets === undefined ? '' : readBudgets(budgets) ? '; its budgets hold' : '; it may spend nothing';
-  return `the account has no plan and no limits${isPriced ? ', and pays what everybody pays' : ''}${bound}`;
+    budgets === undefined
+      ? ''
+      : readBudgets(budgets)
+        ? '; its budgets still apply'
+        : '; it may spend nothing';
+  return `the account has no plan and no limits${isPriced ? ', and pays the standard prices' : ''}${bound}`;
 }

@@ -60,12 +60,14 @@ const freeTexts: ReadonlySet<string> = new Set(['name', 'note', 'reason', 'set']
 /** Warns about names with spaces at an end, which no console shows. Lists ignore them, but maps look up the name as it is written. */
 export function findPaddedNames(value: unknown, path = ''): string[] {
   if (typeof value === 'string')
-    return isPadded(value) && path !== '' ? [`${path}: ${JSON.stringify(value)} has spaces at an end`] : [];
+    return isPadded(value) && path !== ''
+      ? [`${path}: ${JSON.stringify(value)} starts or ends with spaces`]
+      : [];
   if (Array.isArray(value)) return value.flatMap((each, at) => findPaddedNames(each, `${path}[${at}]`));
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(plainRow(value) as object).flatMap(([name, inner]) => {
     const own = isPadded(name)
-      ? [`${path}: has the name ${JSON.stringify(name)}, with spaces at an end`]
+      ? [`${path}: the name ${JSON.stringify(name)} starts or ends with spaces`]
       : [];
     return freeTexts.has(name) ? own : own.concat(findPaddedNames(inner, path ? `${path}.${name}` : name));
   });

@@ -135,9 +135,9 @@ export function findReferenceProblem(named: NamedSecret, rules: ReferenceRules):
       return `${notAllowed}; start the stack with ${allowVariable(name)} to allow it`;
   } else if (!parameter.test(reference) && !managed.test(reference)) return findFormProblem(reference, fix);
   const owner = rules.owners?.get(reference) ?? use.purpose;
-  if (owner !== use.purpose) return `${notItsOwn}${owner}, wanted one of ${use.purpose}: ${fix}`;
+  if (owner !== use.purpose) return `${notItsOwn}${owner}, expected one of ${use.purpose}: ${fix}`;
   const binding = compareBinding(reference, use);
-  if (binding === 'purpose') return `${notItsOwn}another purpose, wanted one of ${use.purpose}: ${fix}`;
+  if (binding === 'purpose') return `${notItsOwn}another purpose, expected one of ${use.purpose}: ${fix}`;
   if (binding === 'host') return `found a secret stored for another host than ${use.host}: ${fix}`;
   if (binding === 'unbound' && rules.oldUses && !rules.oldUses.has(formatUseKey(named)))
     return `found a path without a purpose${use.host === undefined ? '' : ' and host'}: ${fix}`;

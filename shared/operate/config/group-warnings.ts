@@ -46,7 +46,7 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
     const effects = describeEffects(group, { before, after, nowMs: ports.clock.now() });
     return [
       `settings price_groups: ${group} has no prices any more, but ${formatCount(customers.length, 'customer')} will still name it: ${joinNames(customers)}. ` +
-        `Without own prices they pay what everybody pays${effects.length === 0 ? '' : ` (${effects.join('; ')})`}`,
+        `Without own prices they pay the standard prices${effects.length === 0 ? '' : ` (${effects.join('; ')})`}`,
     ];
   });
   const unused = edited.filter((group) => accounts.every((row) => row.price_group !== group));

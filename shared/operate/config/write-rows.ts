@@ -117,7 +117,7 @@ export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: Config
   };
 }
 
-const closing = 'all calls of all customers are rejected until you open the relay again';
+const closing = 'all calls of all customers are refused until you open the relay again';
 
 /** One row stands between a slip and an outage, whichever way it is written, so the plan says what it does. */
 function closesRelay(changes: readonly RowDifference[], { before, after }: ConfigEdit): boolean {

@@ -200,7 +200,7 @@ export async function planEraseAccount(ports: OperatorPorts, account: string) {
         ? [`The contact data of ${account} is already erased`]
         : [`Erase ${parts.join(', ') || 'internal notes'} of ${account}; this cannot be undone`],
     questions: changes.length === 0 ? [] : [`Erase the contact data of ${account}?`],
-    warnings: [...problems, ...remains.map((each) => `Stays: ${each}`)],
+    warnings: [...problems, ...remains.map((each) => `Kept: ${each}`)],
     ...(refusal !== undefined && { refusal }),
     account,
     remains,

@@ -38,7 +38,7 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const hasAllKeys = keys.next === undefined;
   if (!row && !quota && grants.length === 0 && keys.rows.length === 0)
     throw usageFailure(
-      `nothing is known of an account ${account}: see \`customer list\`${hasAllKeys ? '' : '; not all keys were looked at'}`,
+      `no customer ${account}: see \`customer list\`${hasAllKeys ? '' : '; not all keys were checked'}`,
     );
   if (quota && 'problem' in quota) throw new Failure(quota.problem);
   const item = quota?.row ?? createQuotaItem(account);
@@ -47,16 +47,16 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
   const facts = { subscription, counts: item.plan, plans, nowMs };
   const plan = settings.subscriptionEnabled ? describePlan(facts) : null;
   const warnings = listTexts(
-    !row && `the table accounts has no row ${account}, so it can hold no plan`,
+    !row && `the table accounts has no row ${account}, so this customer can't have a plan`,
     reading && 'problem' in reading && `the account row is invalid: ${reading.problem}`,
     grants.length > 0 &&
       keys.rows.length === 0 &&
       hasAllKeys &&
       'it has grants, but no key, so nobody can spend them',
     isAccountOff(row) && 'this customer is disabled; all its keys are rejected',
-    subscription && !plan && 'the plan of its row covers nothing now: see since, until, subscription.enabled',
+    subscription && !plan && 'the plan covers nothing now: check since, until and the setting subscription',
     (findImbalance(item) !== undefined || item.moved !== 0n) &&
-      'this account does not balance: see the audit',
+      'the balance of this customer does not add up: run an audit',
     ...use.problems,
   );
   const attributes = Object.entries(row ?? {}).filter(([name]) => Object.hasOwn(shown, name));

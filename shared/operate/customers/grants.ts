@@ -156,11 +156,11 @@ export async function awaitApplied(
   const { clock, ledger } = ports;
   const untilMs = clock.now() + waitMs;
   const failAfterWrite = (error: unknown): never => {
-    throw wrapWriteError(error, `${nameOf(of)} is written`);
+    throw wrapWriteError(error, `${nameOf(of)} is saved`);
   };
   for (;;) {
     const grant = await findGrant(ports, of).catch(failAfterWrite);
-    if (grant?.problem !== undefined) throw new Failure(`the relay does not take it: ${grant.problem}`);
+    if (grant?.problem !== undefined) throw new Failure(`the relay rejects it: ${grant.problem}`);
     if (grant?.applied !== undefined) break;
     if (clock.now() + pauseMs > untilMs) return { isApplied: false };
     await clock.sleep(pauseMs);

@@ -31,7 +31,7 @@ const firstGrantId = 'first';
 export async function planNewCustomer(ports: OperatorPorts, input: NewCustomerInput) {
   const { account, attributes = {}, models, reason } = input;
   if (isAccountOff(attributes))
-    throw usageFailure('enabled: a new customer can call; `customer off` is for one that is there');
+    throw usageFailure('enabled: a new customer is always enabled; disable it later with `customer off`');
   const edit = await planEditAccount(ports, { account, attributes, isNew: true });
   const grant =
     input.grant === undefined

@@ -113,7 +113,7 @@ interface KeyState {
 
 /** @param raw the key's row of `keys`; undefined: it has none */
 export function judgeKey(raw: RawRow | undefined, nowMs: number): KeyState {
-  if (raw === undefined) return { state: 'unknown', why: 'no such key exists' };
+  if (raw === undefined) return { state: 'unknown', why: 'this key does not exist' };
   const reading = readRow(KeyRow, raw);
   if ('problem' in reading) return { state: 'invalid', why: reading.problem };
   const { row } = reading;

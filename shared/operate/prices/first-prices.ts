@@ -109,10 +109,10 @@ async function planRefuseUnpriced(ports: OperatorPorts, known: readonly string[]
     return { changes: [], effect: [], questions: [], warnings: isRefusing ? [] : [warning] };
   }
   const lost = (await findServiceGaps(ports)).free.filter((model) => !known.includes(model));
-  const warning = `${formatCount(lost.length, 'model')} served for free so far will be rejected: ${lost.slice(0, namesMax).join(', ')}`;
+  const warning = `${formatCount(lost.length, 'model')} served for free so far will be refused: ${lost.slice(0, namesMax).join(', ')}`;
   return {
     changes: [{ kind: 'create', table: 'settings', row: { name: settingName, value: 'refuse' } }],
-    effect: ['Reject calls to models without a price (setting unpriced_models)'],
+    effect: ['Refuse calls to models without a price (setting unpriced_models)'],
     questions: [],
     warnings: lost.length > 0 ? [warning] : [],
   };

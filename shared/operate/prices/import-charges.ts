@@ -89,8 +89,8 @@ export async function planImport({ clock, tables, target }: OperatorPorts, input
       ...describeTiers(wanted),
       ...describeUnread(wanted),
       facts.count > 0 &&
-        `Note vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
-      remembered.length > 0 && `Remember the columns of ${input.mapping?.vendor} (setting price_lists)`,
+        `Save vendor, context and modalities of ${formatCount(facts.count, 'model')} (setting model_facts)`,
+      remembered.length > 0 && `Save the columns of ${input.mapping?.vendor} (setting price_lists)`,
     ),
     warnings: listTexts(
       incomplete.length > 0 &&
@@ -160,7 +160,7 @@ const countNames = (names: readonly string[]): string[] =>
 const unreadReasons: [field: RegExp, reason: string][] = [
   [/_batches$/, 'the relay sells no batches'],
   [/reasoning/, 'a rule has only one output price, so calls that think may cost you more than they earn'],
-  [/_per_request$/, 'a rule has either prices of tokens or one of the call'],
+  [/_per_request$/, 'a rule has either token prices or a price per call'],
   [/multiplier/, 'it depends on where you buy'],
   [
     /audio|character|dbu|grounding|image|pixel|query|search|second|session|video/,

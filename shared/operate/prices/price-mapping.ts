@@ -106,7 +106,7 @@ export function mapPriceColumns(
         const price = parseDecimal(number, decimals);
         if (price === undefined)
           throw usageFailure(
-            `line ${line + 2}, column ${columns[name]}: "${cell.slice(0, 20)}" is no price; write ${/^\d+,(?!\d{3}$)\d+$/.test(cell) ? cell.replace(',', '.') : 'a number such as 4.5'}`,
+            `line ${line + 2}, column ${columns[name]}: "${cell.slice(0, 20)}" is not a price; write ${/^\d+,(?!\d{3}$)\d+$/.test(cell) ? cell.replace(',', '.') : 'a number such as 4.5'}`,
           );
         const words = `${columns[name]} ${cell}`;
         if (

@@ -58,7 +58,7 @@ const advice: readonly [RegExp, string][] = [
   ],
   [
     /^model_not_found no_price$/,
-    '{model|the model} has no valid price, so its calls are rejected (<check> lists invalid rules): <charge new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
+    '{model|the model} has no valid price, so its calls are refused (<check> lists invalid rules): <charge new type=token-billing models={model|MODEL} input=YUAN output=YUAN>',
   ],
   [
     /^model_not_found /,

@@ -120,7 +120,7 @@ async function planClosing({ ports, input: { copy } }: Restoring): Promise<Plan<
   const { isClosed, write } = await readClosedRow(ports);
   if (isClosed) return planOf<RowWrite>([], ['the relay is already closed']);
   const changes = [write({ value: true, _restore: copy })];
-  return planOf(changes, ['reject all calls until the restore is complete'], 'Close the relay?');
+  return planOf(changes, ['refuse all calls until the restore is complete'], 'Close the relay?');
 }
 
 async function planOpening({ ports, input: { copy } }: Restoring): Promise<Plan<RowWrite>> {

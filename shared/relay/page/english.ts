@@ -234,7 +234,7 @@ export const accountInEnglish = {
   customer: 'Account',
   state: 'Status',
   final: 'Final',
-  notFinal: 'Provisional: the month is not over, or its last calls are not booked yet',
+  notFinal: 'Provisional: the month is not over, or its last calls are not counted yet',
   what: 'Item',
   amount: 'Amount (¥)',
   openingBalance: 'Opening balance',

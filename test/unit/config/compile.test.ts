@@ -151,7 +151,7 @@ describe('an unreadable boolean', () => {
     expect(snapshot.settings).toEqual(defaultSettings);
     expect(results.map(({ problem }) => problem)).toEqual([
       'value.request_seconds: found 5000, expected a number of seconds, more than 0 and at most 890',
-      expect.stringMatching(/name: unknown setting; known are relay_closed, /),
+      expect.stringMatching(/name: unknown setting; use one of relay_closed, /),
     ]);
   });
 });

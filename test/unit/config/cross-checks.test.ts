@@ -29,7 +29,7 @@ describe('a suspicious row in use', () => {
     ]);
     const refuse = { name: 'unpriced_models', value: 'refuse' };
     expect(warningsOf({ channels, charges: [charge()], settings: [refuse] })[0]).toContain(
-      'so calls are rejected (setting unpriced_models)',
+      'so calls are refused (setting unpriced_models)',
     );
     expect(warningsOf({ channels: [channel({ state: false })] })).toEqual([]);
   });
@@ -49,7 +49,7 @@ describe('a suspicious row in use', () => {
     ] as const;
     const charges = [charge({ models: ['gpt-4o', 'gpt-5'] })];
     expect(warningsOf({ channels, charges }, { learned })).toEqual([
-      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; name it here, so that calls use it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that the relay lowers limits to it; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"wants_back":"thinking"}}, so that it needs no second request; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"efforts":["low","high"]}}, so that it needs no second request',
+      'channels main: dialect: gpt-4o, gpt-5 took calls with tools only in the dialect "other"; set it here, so that calls use it at once; params.max_output_tokens: absent, gpt-5 refused a limit of 16384; set it to the maximum of the model, so that the relay lowers limits to it; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"wants_back":"thinking"}}, so that it needs no second request; params.model_rules: gpt-5 refused calls until this held; write {"gpt-5":{"efforts":["low","high"]}}, so that it needs no second request',
     ]);
     const limited = [channel({ models: ['gpt-4o', 'gpt-5'], params: { max_output_tokens: 9 } })];
     const [refuses] = learned.slice(2);
@@ -187,7 +187,7 @@ describe('a suspicious row in use', () => {
 });
 
 describe('a row edited by hand', () => {
-  const padded = (path: string): string => `${path}: "gpt-4o " has spaces at an end`;
+  const padded = (path: string): string => `${path}: "gpt-4o " starts or ends with spaces`;
   const models = ['gpt-4o '];
   it.each<[string, Partial<ConfigRows>, string]>([
     [
@@ -199,7 +199,7 @@ describe('a row edited by hand', () => {
     [
       'a price group',
       { settings: [{ name: 'price_groups', value: { 'gold ': [{ models: ['m'], factor: 0.5 }] } }] },
-      'value: has the name "gold "',
+      'value: the name "gold " starts or ends with spaces',
     ],
     ['a model of a price', { charges: [charge({ models })] }, padded('models[0]')],
   ])('is marked: %s', (_, rows, warning) => {
@@ -215,7 +215,7 @@ describe('a row edited by hand', () => {
     const hash = 'a'.repeat(64);
     expect(validateKeyRow({ hash, account: 'acme', models }).warning).toBe(padded('models[0]'));
     expect(validateAccountRow({ account: 'acme', price_group: 'gold ' }).warning).toBe(
-      'price_group: "gold " has spaces at an end',
+      'price_group: "gold " starts or ends with spaces',
     );
   });
 });

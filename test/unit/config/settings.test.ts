@@ -314,11 +314,11 @@ describe('a row of accounts', () => {
     [{ contact: { webhook: 'http://127.0.0.1:80' } }, /^contact\.webhook: .*this machine itself/],
     [
       { prices: [{ models: ['m'], factor: 0 }] },
-      /^prices\[0\]\.factor: found 0, expected a factor of more than 0.*no limits, and pays what everybody pays$/,
+      /^prices\[0\]\.factor: found 0, expected a factor of more than 0.*no limits, and pays the standard prices$/,
     ],
     [
       { rpm: 0, budgets: [{ by: 'end_user', amount: 1, period: 'day' }] },
-      /^rpm: found 0.*no plan and no limits; its budgets hold$/,
+      /^rpm: found 0.*no plan and no limits; its budgets still apply$/,
     ],
     [
       { budgets: [{ by: 'team', amount: 1, period: 'day' }] },

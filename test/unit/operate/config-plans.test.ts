@@ -61,7 +61,7 @@ describe('a plan that closes the relay', () => {
   const asks = {
     questions: ['Close the relay?'],
     warnings: expect.arrayContaining([
-      expect.stringMatching(/all calls of all customers are rejected until you open the relay again/),
+      expect.stringMatching(/all calls of all customers are refused until you open the relay again/),
     ]) as unknown,
   };
 

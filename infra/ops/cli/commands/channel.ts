@@ -138,7 +138,8 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
         const { url, status, elapsedMs, answer, body } = await carryOutChannelTest(ports, plan);
         const { format, print, printJson } = terminal;
         if (format === 'json') printJson({ url, status, elapsed_ms: elapsedMs, answer: answer ?? null });
-        if (url !== plan.call.built.request.url) print(`Rejected there; POST ${url} answered`);
+        if (url !== plan.call.built.request.url)
+          print(`The first request was rejected. Retried as POST ${url}`);
         print(`Status ${status} after ${elapsedMs} ms`);
         if (answer === undefined)
           throw new Failure(`the upstream did not return a chat completion: ${body || 'empty body'}`);
@@ -159,7 +160,7 @@ RELAY_ENV_SECRETS. The relay sends a secret only to its host. Store the secret f
       },
     }),
     defineChange('probe', {
-      does: 'detect what an upstream supports with up to a dozen small calls; saves _can and model_rules',
+      does: 'detect what an upstream supports with up to 12 small calls; saves _can and model_rules',
       takes: {
         '<id>': 'channel id; a disabled channel works too',
         '--model <name>': "public model name to test (default: the channel's first)",

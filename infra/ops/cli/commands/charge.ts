@@ -271,14 +271,14 @@ prices, tiers, hours and token limits, lists the prices that rules can't express
         '--prefix <text>': 'only entries with this prefix; the prefix is removed',
         '--models <names>': ['only these models, without the prefix', parseList],
         '--columns <names>':
-          'columns of another list, such as model=型号,input=输入,output=输出; remembered for its vendor',
+          'columns of another list, such as model=型号,input=输入,output=输出; saved for this vendor',
         '--per <tokens>': ['with --columns: number of tokens that a price covers', parseCount, 1_000_000],
         '--currency <code>': new Option(
           '--currency <code>',
           'with --columns: currency of the list (default: cny if it has yuan signs, else usd)',
         ).choices(['cny', 'usd']),
-        '--vendor <name>': 'remember the columns under this name (default: the name of the file)',
-        '--free <names>': ['models whose missing prices are 0, and that may be free', parseList],
+        '--vendor <name>': 'save the columns under this name (default: the name of the file)',
+        '--free <names>': ['models that may be free; missing prices count as 0', parseList],
       },
       examples: [
         'charge import prices.json --rate 7.2 --markup 20 --only-served --dry-run',

@@ -226,14 +226,14 @@ A customer is an account with keys and grants. Top up with \`grant new\`; create
       },
     }),
     defineChange('profile', {
-      does: "register a customer with a channel's provider, or show what the provider does about it",
+      does: "register a customer with a channel's provider, or show its status there",
       takes: {
         ...accountArgument,
         '--channel <id>': 'default: the first enabled channel whose provider registers customers',
         '--name <text>': "the company's name, for the provider (default: none)",
       },
       notes: `
-Anthropic restricts or bans a registered customer alone; without a profile it may restrict your whole organisation.`,
+Anthropic restricts or bans only the registered customer; without a profile it may restrict your whole organisation.`,
       examples: ['customer profile acme', 'customer profile acme --name "Acme Corp" --channel claude --yes'],
       async plan({ ports }, account: string, options: { channel?: string; name?: string }) {
         const plan = await planProfile(ports, { account, ...options });

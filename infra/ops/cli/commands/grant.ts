@@ -92,13 +92,13 @@ export const grantCommands: CommandGroup = {
     '\nAmounts are in yuan, with up to 9 decimals. A negative amount takes money back. An id is credited only once, so a\ncommand with --id is safe to repeat.',
   commands: [
     defineChange('new', {
-      does: 'credit an account once',
+      does: 'credit a customer once',
       takes: {
         '<account>': 'customer from `customer list`',
         '<amount>': 'yuan; negative to take money back',
         '--reason <text>': 'shown to the customer',
         '--id <id>': 'id of the grant; each id is credited only once (default: generated)',
-        '--new': 'create the account if it does not exist',
+        '--new': 'create the customer if it does not exist',
         ...applyWait,
       },
       examples: [
@@ -114,7 +114,7 @@ export const grantCommands: CommandGroup = {
       lists: true,
       takes: {
         ...limitRows('grants'),
-        '--account <name>': 'only this account (default: all, reads the whole table)',
+        '--account <name>': 'only this customer (default: all, which reads the whole table)',
         '--open': 'only pending and rejected grants',
       },
       examples: ['grant list --account acme', 'grant list --open', 'grant list --csv'],

@@ -117,7 +117,7 @@ export const initCommand = defineChange('init', {
   },
   notes: `
 Asks for everything the options leave open. Without a terminal, it reads the upstream's API key from standard input.
-Every model needs a price (--price or --prices) or --free: calls to models without a price are rejected.`,
+Every model needs a price (--price or --prices) or --free: calls to models without a price are refused.`,
   examples: [
     'init --stack relay',
     'init --secret-env OPENAI_API_KEY --models gpt-4o-mini --price gpt-4o-mini=1.08/4.32 --account me --amount 10 --yes',
@@ -194,7 +194,7 @@ async function planInit(run: CommandRun, options: InitOptions) {
 }
 
 const describeUnpriced = (model: string): string =>
-  `${model} has no price: its calls are rejected until you set one with \`charge price\``;
+  `${model} has no price: its calls are refused until you set one with \`charge price\``;
 
 /** Asks for models, and shows the upstream's list if there is one. */
 async function askModels(
@@ -371,7 +371,7 @@ async function askTyped({ ask, remark }: Terminal, models: string[]): Promise<Re
   for (const model of models) {
     for (;;) {
       const written = await ask(
-        `Price of ${model}, input/output in yuan per million tokens (Enter for none; its calls are then rejected):`,
+        `Price of ${model}, input/output in yuan per million tokens (Enter for none; its calls are then refused):`,
       );
       if (written === '') break;
       try {

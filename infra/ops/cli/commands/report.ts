@@ -27,7 +27,7 @@ export const reportCommand = defineView('report', {
   },
   notes: `
 Default: the last seven days, including today. --csv prints the margins of a month (default: this month) by model, channel and
-customer; --html in the same call shows that month. Days are in UTC. Calls that were rejected before a reservation are not included.`,
+customer; --html in the same command shows that month. Days are in UTC. Calls that were refused before a reservation are not included.`,
   examples: [
     'report',
     'report --week 2026-11-18 --html week.html',
@@ -240,7 +240,7 @@ function renderReportFile(view: ReportView): Promise<string> {
       ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
       ${marks.map((mark) => html`<p>${nameOf(mark)}: ${markTextOf(mark)}</p>`)}
       ${problems.map((problem) => html`<p>Not included: ${problem}</p>`)}
-      <p>Amounts are in yuan. Calls that were rejected before a reservation are not included.</p>`,
+      <p>Amounts are in yuan. Calls that were refused before a reservation are not included.</p>`,
   );
 }
 

@@ -26,14 +26,14 @@ function parseTables(written: string): TableName[] {
 }
 
 export const restoreCommand = defineView('restore', {
-  does: 'restore balances and ledger to a second of the last 35 days; safe to repeat after an interruption',
+  does: 'restore balances and ledger to any second of the last 35 days; safe to repeat after an interruption',
   needs: { '--to <time>': ['point in time to restore to', parsePast] },
   takes: {
-    '--drill': 'only restore copies, compare them and delete them',
+    '--drill': 'only test the restore: create copies, compare them, delete them',
     '--also <a,b>': ['also restore deleted rows of keys, accounts or codes', parseTables],
     '--forgive': 'refund calls that ended after this time',
     '--accept <a,b>': [
-      'accounts with charges that no ledger row explains; leave them as they are',
+      'accept charges without a ledger row in these accounts; they stay unchanged',
       parseList,
     ],
     '--wait <seconds>': ['how long to wait until no call is in flight', parseNumber, 1200],

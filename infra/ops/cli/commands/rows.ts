@@ -75,7 +75,7 @@ const defineSaveCommand = (verb: 'new' | 'set', does: string, group: RowGroup): 
   return defineChange(verb, {
     does,
     takes: {
-      [`<${keyAttributes[table]}>`]: isNew ? 'a new, unused one' : listHint(table),
+      [`<${keyAttributes[table]}>`]: isNew ? 'new and unused' : listHint(table),
       '<attributes...>': attributesAbout,
       ...waitOption,
     },

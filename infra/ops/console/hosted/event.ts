@@ -20,10 +20,10 @@ export function requestOf(event: UrlEvent, { local, publicHost, ...host }: Host)
   const name = event.headers['x-forwarded-host'] ?? '';
   // Without a custom domain the function cannot know its name, but the distribution answers to no other.
   const isOwn = publicHost === undefined ? /^[a-z0-9]+\.cloudfront\.net$/.test(name) : name === publicHost;
-  if (!isOwn) return answerPlain(421, 'Unknown host.');
+  if (!isOwn) return answerPlain(421, 'Unknown host. Use the address of the relay.');
   return (
     buildBrowserRequest(event, `${local ? 'http' : 'https'}://${name}`) ??
-    answerPlain(400, 'This is not a browser request.')
+    answerPlain(400, 'Open this page in a browser.')
   );
 }
 

@@ -62,10 +62,11 @@ export function createHostedConsole(parts: HostedDeps): (request: Request) => Pr
     const endLogin = (status: number, words: string) => renderNote(status, words, [cookies.clear('login')]);
     const startedLogin = readLogin(cookies.get(request, 'login'));
     if (!startedLogin || startedLogin.untilMs < clock.now())
-      return endLogin(400, 'This login has expired, or was started in another browser.');
+      return endLogin(400, 'This login has expired, or was started in another browser. Log in again.');
     const person = await login.end(url, startedLogin).catch(onRefused);
     // A second check that a code is used once, in case the issuer allows more.
-    if (!person || !(await consoles.isFirst(startedLogin.state))) return endLogin(403, 'The login failed.');
+    if (!person || !(await consoles.isFirst(startedLogin.state)))
+      return endLogin(403, 'The login failed. Try again.');
     if (roleOf(person, options.roles) === undefined)
       return endLogin(403, `${person.name} has no role in this console. Ask an operator for access.`);
     const before = cookies.get(request, 'session');

@@ -65,7 +65,7 @@ export function renderAttention(
         .map(({ id }) => linkChannel(id)),
       isGrave: true,
     },
-    { title: 'Failing behind failover', names: listFailing(true), isGrave: true },
+    { title: 'Failing, but failover still answers', names: listFailing(true), isGrave: true },
     ...configuration,
   ].filter(({ names }) => names.length > 0);
   if (concerns.length === 0) return nothing;
@@ -79,7 +79,7 @@ export function renderAttention(
 const markTitles = {
   failing: 'Failing',
   slower: 'Slower than last week',
-  costlier: 'Costlier than last week',
+  costlier: 'More expensive than last week',
 } satisfies Record<(typeof markKinds)[number], string>;
 
 const linkChannel = (id: string): Markup => html`<a href="${channelPathOf(id)}">${id}</a>`;

@@ -54,7 +54,7 @@ async function renderAudit(visit: Visit, tried?: SentForm): Promise<Page> {
       <h2>Balances</h2>
       ${renderBalances(balances, visit)}
       <h2>Audit one customer</h2>
-      ${renderLead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily sums. Reads all rows of the customer, ${formatInteger(rowsMax)} at most.`)}
+      ${renderLead(`Recomputes each charge from its ledger row, and compares balance, grants, rows and daily totals. Reads all rows of the customer, ${formatInteger(rowsMax)} at most.`)}
       ${renderForm({
         action: 'audit',
         formToken: identity.formToken,
@@ -63,7 +63,7 @@ async function renderAudit(visit: Visit, tried?: SentForm): Promise<Page> {
         tried,
       })}
       <h2>Audit all customers</h2>
-      ${renderLead('This reads the whole ledger: some minutes per million rows. The file grows meanwhile; its last line is the result.')}
+      ${renderLead('This reads the whole ledger: a few minutes per million rows. The file is written during the audit; its last line is the result.')}
       ${options.exports && renderActionButton('audit-all', identity.formToken, 'Download audit')}
       ${renderCommand(ports.target, 'audit')}
       ${

@@ -106,7 +106,7 @@ const newPage = buildFormPage((visit, tried) => {
     title: 'New channel',
     intro: [
       renderLead(
-        'Set prices first: a relay that refuses unpriced models rejects calls to a model without a price.',
+        'Set prices first: if the setting unpriced_models is "refuse", calls to a model without a price are refused.',
       ),
       renderTabs('Type', types, `channels-new?type=${type}`),
     ],

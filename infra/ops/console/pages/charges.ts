@@ -66,7 +66,7 @@ async function renderPrices(visit: Visit): Promise<Page> {
         <a class="button" href="charges-csv">Edit as CSV</a>`,
     ),
     body: html`${renderWarnings(charges.problems)} ${renderGaps(gaps)}
-    ${renderLead('Prices are in yuan per 1M tokens, or per call. Table rows hold them per 1,000 tokens.')}
+    ${renderLead('Prices are in yuan per 1M tokens, or per call. The tables store them per 1,000 tokens.')}
     ${renderRules(charges, visit)} ${renderGroups(gaps, visit)}`,
   };
 }
@@ -81,8 +81,8 @@ const renderGaps = ({ free, refused, unused }: ChargeGap): Content => [
   refused.length > 0 &&
     renderNotice(
       'warning',
-      html`<strong>Rejected:</strong> ${joinNames(refused, linkedMax)} without a price. The relay rejects
-        calls to unpriced models.`,
+      html`<strong>Refused:</strong> ${joinNames(refused, linkedMax)} without a price. The relay refuses calls
+        to unpriced models.`,
     ),
   unused.length > 0 &&
     html`<p class="soft">Priced, but not served by an enabled channel: ${joinNames(unused, linkedMax)}.</p>`,

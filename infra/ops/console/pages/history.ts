@@ -33,7 +33,7 @@ async function renderHistory({ ports, query, nowMs }: Visit): Promise<Page> {
           column('Who', (line) => line.at !== undefined && `${line.by}, ${line.role}`),
           column('Change', (line) =>
             line.at === undefined
-              ? 'Never started, or its entry is gone'
+              ? 'Never started, or its entry was deleted'
               : renderWide([html`<strong>${line.title}</strong> `, line.effect.join('; ')]),
           ),
           column('Result', (line) =>

@@ -281,7 +281,7 @@ const leakedPage = buildFormPage(async ({ ports, parameter }) => {
         name: 'since',
         label: 'Show usage since',
         value: '1d',
-        help: 'When strangers may have got the key: for example 2h, yesterday 14:05 or 2026-11-20.',
+        help: 'When the key may have leaked: for example 2h, yesterday 14:05 or 2026-11-20.',
       },
       makeChoice('successor', 'New key', {
         yes: 'create one with the same permissions',
@@ -314,7 +314,7 @@ async function proposeLeaked({ ports, parameter, field, nowMs }: Visit): Promise
         ...describeOutcome(plan, made),
         next: [
           [path, `Open ${plan.account}`],
-          ...(refund ? [[grantPath(refund), 'Refund what it spent'] as const] : []),
+          ...(refund ? [[grantPath(refund), 'Refund what the key spent'] as const] : []),
         ],
       };
     },

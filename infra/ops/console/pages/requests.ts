@@ -190,7 +190,7 @@ const renderPriceQuestion = (bytes: number | undefined, given: Readonly<Record<s
     'calm',
     html`<p>
         This period needs a large read of the log:
-        ${bytes === undefined ? '' : 'about '}${formatLogCost(bytes)}. Daily sums are free: see
+        ${bytes === undefined ? '' : 'about '}${formatLogCost(bytes)}. Daily totals are free: see
         <a href="./?hours=24">the overview</a> and statements.
       </p>
       <a class="button" href="${buildPath('requests', { ...given, read: 'yes' })}">Read log</a>`,

@@ -77,7 +77,7 @@ export function addSelectionPages(routes: Routes): void {
 
 const listActionFields = (list: List, visit: Pick<Visit, 'nowMs' | 'ports'>): Field[] => [
   makeChoice('action', 'Selected rows', actions[list], 'choose an action'),
-  { name: 'value', label: 'Value', ...(list !== 'channels' && { help: 'Empty removes a limit.' }) },
+  { name: 'value', label: 'Value', ...(list !== 'channels' && { help: 'Leave empty to remove a limit.' }) },
   // Created with the form, so a form sent twice credits once.
   { name: 'id', label: '', kind: 'hidden', value: createFormId(visit) },
 ];

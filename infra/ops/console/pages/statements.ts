@@ -226,8 +226,8 @@ function renderStatement(view: Statement, { ports: { target }, identity }: Visit
       renderDoubts(
         view.problems,
         html`<p>
-          Sums follow calls within seconds, so reload this page. If the problem stays, audit the customer, and
-          recompute the sums that older versions wrote.
+          Daily totals are updated within seconds of a call, so reload this page first. If the problem stays,
+          audit the customer, and correct the daily totals that older versions wrote.
         </p>`,
       )
     }

@@ -62,7 +62,8 @@ export function createLiveStreams(
     );
   };
   return (begin, path) => {
-    if (count >= streamsMax) return answerRefusal(503, `${streamsMax} pages are live already`);
+    if (count >= streamsMax)
+      return answerRefusal(503, `${streamsMax} pages are already live: close one, then try again`);
     try {
       const headers = { 'content-type': 'text/event-stream; charset=utf-8' };
       return new Response(bodyOf(begin(), path), { headers });

@@ -94,7 +94,7 @@ function renderEffects(effects: WhatIf): Markup {
   const all: Row = { ...total, model: 'All models' };
   const smaller = largest.slice(modelsMax);
   return html`<h2>Impact on the last 7 days</h2>
-    ${renderNames('No longer served', 'calls would be rejected', lost)}
+    ${renderNames('No longer served', 'calls would be refused', lost)}
     ${renderNames('Free from now on', 'calls would cost nothing', free)}
     ${renderNames('No price', 'see the setting unpriced_models', unpriced)}
     ${renderWarnings(effects.emptyGroups.map((name) => `No customer is in the group ${name}.`))}

@@ -255,7 +255,8 @@ export function proposeWrites(
   const shown = { ...plan, questions, ...(refusal !== undefined && { refusal }) };
   const proposal = createProposal(shown, words, async () => {
     const made = await carryOutWrites(ports, plan);
-    if (made.length === 0) throw new Failure('nothing was saved: somebody else changed this first');
+    if (made.length === 0)
+      throw new Failure('nothing was saved: someone else changed this in the meantime. Reload and try again');
     return { next: linkRows(made), undo: await noteUndo(ports, made), ...report(made) };
   });
   return { ...proposal, ...showWrites(ports, plan.changes) };
