@@ -185,7 +185,7 @@ export const moneyFaults: readonly Removal[] = [
     find: 'c.conditions.push(balanceCovers(c, needed), hasNoOverdraft(c));',
     replace: 'c.conditions.push(hasNoOverdraft(c));',
     test: 'test/contract/quota-store.ts',
-    name: 'admits exactly 60 of 200 concurrent reserves of 10 each against 600',
+    name: 'admits exactly 30 of 60 concurrent reserves of 10 each against 300',
   },
   {
     rows: ['F17'],
