@@ -21,14 +21,19 @@ const alteredReply = (reply: VendorReply, lie: Lie): VendorReply => ({
   ),
 });
 
+/** Nearly all frames have no usage. */
+const hasUsage = (text: string): boolean => text.includes('"usage"');
+
 const alteredText = (frame: string, lie: Lie): string =>
-  frame
-    .split('\n')
-    .map((line) => {
-      const [, prefix = '', json] = /^(data: )?(\{.*\})$/.exec(line) ?? [];
-      return json === undefined ? line : prefix + JSON.stringify(altered(JSON.parse(json), lie));
-    })
-    .join('\n');
+  !hasUsage(frame)
+    ? frame
+    : frame
+        .split('\n')
+        .map((line) => {
+          const [, prefix = '', json] = /^(data: )?(\{.*\})$/.exec(line) ?? [];
+          return json === undefined ? line : prefix + JSON.stringify(altered(JSON.parse(json), lie));
+        })
+        .join('\n');
 
 /** Bedrock's framing: lengths, checksum, headers, then JSON with the event in base64. */
 function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
@@ -36,10 +41,8 @@ function alteredBytes(frame: Uint8Array, lie: Lie): Uint8Array {
   const { bytes: event } = JSON.parse(
     bytes.subarray(12 + bytes.readUInt32BE(4), bytes.length - 4).toString(),
   ) as { bytes?: string };
-  if (event === undefined) return frame;
-  return encodeChunkFrame(
-    altered(JSON.parse(Buffer.from(event, 'base64').toString()), lie) as { type: string },
-  );
+  const json = Buffer.from(event ?? '', 'base64').toString();
+  return hasUsage(json) ? encodeChunkFrame(altered(JSON.parse(json), lie) as { type: string }) : frame;
 }
 
 /** All `usage` objects in a value, at any depth. */
