@@ -4,7 +4,7 @@ import { storiesOfSeeds } from './virtual-stage.ts';
 /** To repeat one story: `STORED_SEED=230 npm test -- test/stored/stories.test.ts`. */
 const onlySeed = process.env['STORED_SEED'];
 const [first, count] =
-  onlySeed === undefined ? [1, 150] : [Number(onlySeed), Number(process.env['STORED_SEEDS'] ?? 1)];
+  onlySeed === undefined ? [1, 75] : [Number(onlySeed), Number(process.env['STORED_SEEDS'] ?? 1)];
 
 it('stored and keyed answers are complete, charged once and invisible to other accounts, whatever fails', async () => {
   const stories = await storiesOfSeeds(first, count);
