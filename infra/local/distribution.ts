@@ -2,13 +2,15 @@
  * Stands in for CloudFront: the path patterns of the template, the headers of its edge function, one port for
  * clients.
  */
-import { type ServerResponse, createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { StartError } from './host/messages.ts';
 import type { OriginAnswer, FunctionUrl } from './lambda/function-url.ts';
 import { closeServer, listenOnLoopback, ofConnection } from './host/loopback.ts';
 import { compilePattern } from '../stack/constructs/function-descriptions.ts';
+
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** The origin that receives the requests of one behaviour. */
 interface Origin {

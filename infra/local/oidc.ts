@@ -3,9 +3,11 @@
  * with the right verifier, and signed ID tokens. Tests let it say what no issuer should.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listenOnFreePort } from './host/loopback.ts';
+
+const { createServer } = process.getBuiltinModule('node:http');
 
 export interface LocalIssuer {
   issuer: string;

@@ -4,11 +4,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { cloneFolder } from '../ops/session/running-stack.ts';
 import { readOrCreateSecret } from './host/local-options.ts';
+
+const { createServer } = process.getBuiltinModule('node:http');
 
 const localStackName = 'relay';
 

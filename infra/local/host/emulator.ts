@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { accessSync, constants, mkdirSync, mkdtempSync, existsSync, statSync } from 'node:fs';
-import { request, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +15,8 @@ import { createAwsCalls, dynamodb, type AwsCalls } from '../../../shared/adapter
 import { findFreePort } from './loopback.ts';
 import { localAccess, type LocalOptions } from './local-options.ts';
 import { StartError } from './messages.ts';
+
+const { request } = process.getBuiltinModule('node:http');
 
 /** A running DynamoDB at `endpoint`. `ended` resolves when it stops unexpectedly. */
 export interface Emulator {

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -13,6 +13,8 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { createConsole, type ConsoleHandle } from './console.ts';
 import { readCookie, guardHeaders, isSame, answerPlain } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
+
+const { createServer } = process.getBuiltinModule('node:http');
 
 export interface ServeOptions {
   readOnly: boolean;
