@@ -44,7 +44,7 @@ function compose() {
   const variables = collectNumberedSecrets(process.env);
   const options = readServerOptions(variables);
   // Otherwise each process would encrypt the state of turns with its own key, and no other could decrypt it.
-  if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing; docs/server.md says where it is');
+  if (!variables['SEAL_KEYS']) throw new Error('SEAL_KEYS is missing: see docs/server.md');
   const connectionsMax = connectionsPerRequest * options.requestsMax;
   const environment = readEnvironment(variables, { credentials: createDefaultCredentials(), connectionsMax });
   const log = createJsonLog(environment.version, createRequestMetrics(environment.stack));

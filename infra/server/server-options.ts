@@ -69,7 +69,9 @@ function readAddress(variables: NodeJS.ProcessEnv): Pick<ServerOptions, 'host' |
   const [, bracketed, plain, port] = /^(?:\[([\da-f:.]+)\]|([^:]+)):(\d{1,5})$/i.exec(text) ?? [];
   const host = bracketed ?? plain ?? '';
   if (port === undefined || Number(port) > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6))
-    throw new Error(`RELAY_LISTEN is ${text}; wanted: address and port, such as 0.0.0.0:8080 or [::]:8080`);
+    throw new Error(
+      `RELAY_LISTEN is ${text}, expected an address and a port, such as 0.0.0.0:8080 or [::]:8080`,
+    );
   return { host, port: Number(port) };
 }
 
@@ -81,6 +83,6 @@ function readCount(
   const text = variables[name] || String(usual);
   const count = Number(text);
   if (!/^\d{1,9}$/.test(text) || count < least || count > most)
-    throw new Error(`${name} is ${text}; wanted: a whole number from ${least} to ${most}`);
+    throw new Error(`${name} is ${text}, expected a whole number from ${least} to ${most}`);
   return count;
 }

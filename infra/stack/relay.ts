@@ -311,7 +311,7 @@ export class Relay extends Construct {
       ? new NumberedSecrets(this, 'Origin', {
           numbers: props.originSecrets ?? [1],
           encryptionKey: keys.secrets,
-          about: (number) => `Origin secret ${number}: what CloudFront shows to the relay's functions`,
+          about: (number) => `Origin secret ${number}: CloudFront sends it to the relay's functions`,
         })
       : undefined;
     const sealKeys = new NumberedSecrets(this, 'SealKeys', {
@@ -319,8 +319,7 @@ export class Relay extends Construct {
       encryptionKey: keys.secrets,
       // Clients and retained tables hold state that only these keys decrypt.
       removalPolicy: keepAfterCreation(disposable),
-      about: (number) =>
-        `Seal key ${number}: seals the state of turns that clients keep and the relay stores`,
+      about: (number) => `Seal key ${number}: encrypts the turn state that clients keep and the relay stores`,
     });
     const functions = new RelayFunctions(this, 'Functions', {
       ...others,
@@ -432,12 +431,12 @@ export class Relay extends Construct {
     this.savedQueries = saveQueries(this, { relayName, logsOf });
     const operatorPolicies = new OperatorPolicies(this, 'OperatorPolicies', { relayName, tables, callLogs });
     this.callLogGroupsOutput = new CfnOutput(this, 'CallLogGroups', {
-      description: 'Where the lines of calls are',
+      description: 'The log groups with the lines of calls',
       value: callLogs.map(({ logGroupName }) => logGroupName).join(','),
     });
 
     this.baseUrlOutput = new CfnOutput(this, 'BaseUrl', {
-      description: 'What clients set as base_url',
+      description: 'The base_url for clients',
       value: this.baseUrl,
     });
     acknowledgeFindings({

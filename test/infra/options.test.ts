@@ -48,8 +48,8 @@ describe('options', () => {
   );
 
   test.each([
-    [{ domain: 'api.example.com' }, /domain: needs certificateArn beside it/],
-    [{ certificateArn }, /certificateArn: needs domain beside it/],
+    [{ domain: 'api.example.com' }, /domain: also needs certificateArn/],
+    [{ certificateArn }, /certificateArn: also needs domain/],
     [
       { domain: 'api.example.com', certificateArn: certificateArn.replace('us-east-1', 'eu-west-1') },
       /certificateArn: is in eu-west-1, expected one in us-east-1, the one region CloudFront reads certificates from/,
@@ -58,7 +58,7 @@ describe('options', () => {
     [{ console: consoleOf([]) }, /console\.roles: nobody could log in/],
     [
       { console: consoleOf(staff) },
-      /console: more than 3000 bytes do not fit into its function: name groups in the place of people/,
+      /console: more than 3000 bytes do not fit into its function: list groups instead of people/,
     ],
     [
       { console: refunding(0.1234567891) },
@@ -89,14 +89,14 @@ describe('options', () => {
       { tracing: { endpoint: 'https://otel.example.com', share: 2 } },
       /tracing\.share: found 2, expected a number/,
     ],
-    [{ webAcl: true }, /webAcl: needs region beside it/],
+    [{ webAcl: true }, /webAcl: also needs region/],
     [
       { frontDoor: 'edge' },
       /frontDoor: found "edge", expected one of cloudfront, cloudfront-api, api, private-api/,
     ],
     [
       { vpc },
-      /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC; doors of API Gateway do/,
+      /vpc: frontDoor is "cloudfront": Function URLs do not stream from a VPC; use a front door of API Gateway/,
     ],
     [
       { frontDoor: 'api', vpc: { ...vpc, subnetIds: ['x'] } },
@@ -104,28 +104,28 @@ describe('options', () => {
     ],
     [
       { frontDoor: 'api', vpcEndpointIds },
-      /vpcEndpointIds: frontDoor is "api": only a private API is called/,
+      /vpcEndpointIds: frontDoor is "api": only a private API uses them/,
     ],
     [
       { frontDoor: 'private-api' },
-      /vpcEndpointIds: needed: a private API is called through VPC endpoints alone/,
+      /vpcEndpointIds: required: a private API can only be called through VPC endpoints/,
     ],
     [
       { frontDoor: 'private-api', vpcEndpointIds, domain: 'api.example.com', certificateArn },
-      /domain: frontDoor is "private-api": a private API has the name that API Gateway makes/,
+      /domain: frontDoor is "private-api": a private API always has the host name of API Gateway/,
     ],
     [
       { frontDoor: 'private-api', vpcEndpointIds, canary: { model: 'm', key: 'ssm:/relay/relay/canary' } },
-      /canary: needs vpc beside it: nothing outside reaches a private API/,
+      /canary: also needs vpc: a private API can only be called from a VPC/,
     ],
     [
       { frontDoor: 'api', originSecrets: [1] },
       /originSecrets: frontDoor is "api": only API Gateway may call/,
     ],
-    [{ frontDoor: 'api', accessLog: true }, /accessLog: frontDoor is "api": it is a log of CloudFront/],
+    [{ frontDoor: 'api', accessLog: true }, /accessLog: frontDoor is "api": only CloudFront writes it/],
     [
       { frontDoor: 'api', region: 'eu-west-1', edgeAlarms: true, alarmEmail: 'ops@example.com' },
-      /edgeAlarms: frontDoor is "api": there is no CloudFront that could fail/,
+      /edgeAlarms: frontDoor is "api": there is no CloudFront to watch/,
     ],
     [{ frontDoor: 'api', webAcl: aclOf('us-east-1', 'global') }, /webAcl: .*expected an ACL of the region/],
     [{ webAcl: aclOf('eu-west-1', 'regional') }, /webAcl: .*expected an ACL of CloudFront/],
@@ -137,13 +137,13 @@ describe('options', () => {
       { accessLog: 'Company' },
       /accessLog: found "Company", expected true, or the name of a bucket with ACLs/,
     ],
-    [{ accessLog: true, region: 'eu-south-1' }, /accessLog: CloudFront delivers no log to .* eu-south-1/],
-    [{ edgeAlarms: true }, /edgeAlarms: needs region beside it/],
+    [{ accessLog: true, region: 'eu-south-1' }, /accessLog: CloudFront can't deliver logs to .* eu-south-1/],
+    [{ edgeAlarms: true }, /edgeAlarms: also needs region/],
     [
       { webAcl: 'arn:aws:wafv2:eu-west-1:1:x' },
       /webAcl: .*expected true, or the ARN of a WAF ACL: of CloudFront/,
     ],
-    [{ webAclRequestsPerMinute: 100 }, /webAclRequestsPerMinute: .*needs webAcl true beside it/],
+    [{ webAclRequestsPerMinute: 100 }, /webAclRequestsPerMinute: .*also needs webAcl true/],
     [
       { region: 'eu-central-1', alarmTopicArn: 'arn:aws:sns:eu-west-1:123456789012:ops' },
       /alarmTopicArn: is in eu-west-1, expected one in eu-central-1/,
@@ -156,23 +156,23 @@ describe('options', () => {
       { region: 'eu-central-1', encryptionKeyArn: keyArn },
       /encryptionKeyArn: is in us-east-1, expected one in eu-central-1/,
     ],
-    [{ budget: { monthlyUsd: 100 } }, /budget: nobody would hear of it/],
+    [{ budget: { monthlyUsd: 100 } }, /budget: nobody would be notified/],
     [{ budget: { email: 'ops@example.com' } }, /budget\.monthlyUsd: found nothing, expected a whole number/],
     [
       { hostedZone: { id: 'Z012345678', name: 'example.org' }, domain: 'api.example.com', certificateArn },
       /hostedZone\.name: the domain api\.example\.com is not in the zone example\.org/,
     ],
-    [{ region: 'eu-central-1', edgeAlarms: true }, /edgeAlarms: nobody would hear of it/],
+    [{ region: 'eu-central-1', edgeAlarms: true }, /edgeAlarms: nobody would be notified/],
     [
       {
         region: 'eu-central-1',
         edgeAlarms: true,
         alarmTopicArn: 'arn:aws:sns:eu-central-1:123456789012:ops',
       },
-      /edgeAlarms: nobody would hear of it/,
+      /edgeAlarms: nobody would be notified/,
     ],
     [{ compute: 'web' }, /compute: found "web", expected functions or ecs/],
-    [{ service: { tasksMin: 3 } }, /service: needs compute ecs beside it/],
+    [{ service: { tasksMin: 3 } }, /service: also needs compute ecs/],
     [
       { compute: 'ecs', service: { tasksMin: 11, tasksMax: 10 } },
       /service\.tasksMin: more than tasksMax, which is 10/,
@@ -192,7 +192,7 @@ describe('options', () => {
           },
         },
       },
-      /service\.vpc\.subnets: as many as zones are needed/,
+      /service\.vpc\.subnets: must have one subnet for each zone/,
     ],
     [
       { compute: 'ecs', service: { zones: ['us-east-1a', 'us-east-1b'] } },
@@ -208,10 +208,10 @@ describe('options', () => {
     ],
     [
       { compute: 'ecs', service: { zones: ['use1-az1', 'use1-az3'] } },
-      /service: CloudFront's VPC origins reach no balancer in use1-az3: name another zone/,
+      /service: CloudFront's VPC origins can't reach a load balancer in use1-az3: use another zone/,
     ],
-    [{ compute: 'ecs', reservedConcurrency: 5 }, /reservedConcurrency: is of functions that answer/],
-    [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* are not made with compute ecs/],
+    [{ compute: 'ecs', reservedConcurrency: 5 }, /reservedConcurrency: is only for functions that answer/],
+    [{ compute: 'ecs', memory: { chat: 512 } }, /memory: chat, responses, .* do not exist with compute ecs/],
     [[], /relay\.json: expected one JSON object of options/],
     [{ constructor: 1 }, /constructor: not an option/],
   ])('%j is rejected with a message that names the expected value', (content, message) => {
@@ -266,7 +266,7 @@ describe('the file of a stage', () => {
 
   test('is rejected by name if it is missing or not JSON', () => {
     expect(() => readStageFile(folder, resolveStage('prod'))).toThrow(
-      /relay\.prod\.json does not exist: the options of stack relay-prod/,
+      /relay\.prod\.json does not exist: create it beside package\.json with the options of stack relay-prod/,
     );
     writeFileSync(join(folder, 'relay.half.json'), '{"domain":');
     expect(() => readStageFile(folder, resolveStage('half'))).toThrow(/relay\.half\.json is not JSON/);
@@ -297,7 +297,7 @@ describe('an option in the context', () => {
       disposable: true,
     };
     expect(() => createApp({ outputFolder: tmpdir(), context, options: {} })).toThrow(
-      'the next deployment would forget them. Write into relay.test.json: disposable, alarmEmail, originSecrets',
+      'the next deployment would lose them. Write them into relay.test.json: disposable, alarmEmail, originSecrets',
     );
   });
 });

@@ -308,7 +308,7 @@ describe('a prop that is invalid in the options of a stage', () => {
   test('a new bucket for the log at the edge is rejected in a region to which CloudFront cannot deliver it', () => {
     const stack = newStack(newApp(), { region: 'me-south-1' });
     expect(() => newRelay(stack, { accessLog: true })).toThrow(
-      'Models/Relay: accessLog: CloudFront delivers no log',
+      "Models/Relay: accessLog: CloudFront can't deliver logs",
     );
   });
 

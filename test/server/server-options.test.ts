@@ -43,7 +43,7 @@ describe('the variables of the server', () => {
     expect(bodyBytesMax).toBeGreaterThanOrEqual(128 * megabyte);
     const narrow = { RELAY_REQUEST_MEGABYTES: '10', RELAY_BODY_MEGABYTES: '19' };
     expect(() => readServerOptions(narrow)).toThrow(
-      'RELAY_BODY_MEGABYTES is 19; wanted: a whole number from 20 ',
+      'RELAY_BODY_MEGABYTES is 19, expected a whole number from 20 ',
     );
   });
 
@@ -58,7 +58,7 @@ describe('the variables of the server', () => {
     ['RELAY_DRAIN_SECONDS', '1.5'],
     ['RELAY_COUNT_SECONDS', '61'],
   ])('are rejected by name: %s=%s', (name, value) => {
-    expect(() => readServerOptions({ [name]: value })).toThrow(`${name} is ${value}; wanted: `);
+    expect(() => readServerOptions({ [name]: value })).toThrow(`${name} is ${value}, expected `);
   });
 });
 

@@ -116,7 +116,7 @@ const descriptions = {
   },
   messages: { purpose: 'POST /v1/messages, streamed', ...answering },
   catalog: {
-    purpose: 'What the relay offers, an account and its usage, the page, and every unknown path',
+    purpose: 'Models, prices and plans, an account and its usage, the pages, and every unknown path',
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
@@ -145,8 +145,7 @@ const descriptions = {
     readsSecrets: ['payments'],
   },
   selfservice: {
-    purpose:
-      'What customers do for their own account: keys that they make, top-ups, and codes that they redeem',
+    purpose: 'Self-service of customers: keys, top-ups and redeem codes',
     url: 'BUFFERED',
     timeoutSeconds: 30,
     tables: {
@@ -161,7 +160,7 @@ const descriptions = {
     readsSecrets: ['payments'],
   },
   config: {
-    purpose: 'Publishes the configuration that the tables hold, and marks rows with mistakes',
+    purpose: 'Publishes the configuration of the tables, and marks invalid rows',
     keepsBooks: true,
     timeoutSeconds: 120,
     streams: [
@@ -186,7 +185,7 @@ const descriptions = {
     readsSecrets: ['channels'],
   },
   ledger: {
-    purpose: 'Puts and counts a ledger row for every reservation that was closed, and registers open ones',
+    purpose: 'Writes a ledger row and daily totals for each closed reservation, and registers open ones',
     keepsBooks: true,
     timeoutSeconds: 60,
     streams: [
@@ -207,7 +206,7 @@ const descriptions = {
     tables: { ledger: ['PutItem'], daily: ['UpdateItem'], runtime: ['UpdateItem'] },
   },
   grants: {
-    purpose: 'Applies every grant exactly once, and says so on its row',
+    purpose: 'Applies each grant exactly once, and marks its row as applied',
     keepsBooks: true,
     timeoutSeconds: 120,
     // The schedule applies grants that have no retries left here.
@@ -223,14 +222,15 @@ const descriptions = {
     },
   },
   sweeper: {
-    purpose: 'Closes the reservations of invocations that can no longer live',
+    purpose: 'Closes the reservations of calls whose function died',
     keepsBooks: true,
     timeoutSeconds: 120,
     everyMinutes: 1,
     tables: { quotas: ['BatchGetItem', 'Scan', 'UpdateItem'], daily: ['Query', 'UpdateItem'] },
   },
   alerts: {
-    purpose: 'Reports balances, plans, keys and upstreams, once for each cause, and charges stored cards',
+    purpose:
+      "Reports low balances, upstreams' too, and ends of plans and keys, once each; charges stored cards",
     timeoutSeconds: 300,
     // The schedule handles records that are dropped here.
     streams: [

@@ -326,7 +326,7 @@ export class RelayFunction extends Construct {
     super(scope, id);
     const { description } = props;
     if (!existsSync(props.bundleFolder)) {
-      throw new Error(`no bundle of function ${id} in ${props.bundleFolder}: npm run build makes it`);
+      throw new Error(`no bundle of function ${id} in ${props.bundleFolder}: run npm run build`);
     }
     const logGroup = new LogGroup(this, 'Logs', {
       retention: props.logRetention,

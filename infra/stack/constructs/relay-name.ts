@@ -24,7 +24,7 @@ export function refuseName(
     .find((found) => found !== relay && nameOf(found) === name && areInOnePlace(relay, found));
   if (other)
     throw new Error(
-      `${path} and ${other.node.path} are both named ${name} in one account and region: give one another name`,
+      `${path} and ${other.node.path} are both named ${name} in one account and region: use different names`,
     );
 }
 

@@ -193,7 +193,7 @@ const forPages = {
 const ownAnswers = {
   REQUEST_TOO_LARGE: answer(413, 'invalid_request_error', 'request_too_large', {
     message:
-      '"The body is larger than API Gateway passes on to functions, which is some 4.5 MB. Send fewer or smaller images, or less of the conversation."',
+      '"The body is larger than API Gateway passes to functions, which is about 4.5 MB. Send fewer or smaller images, or less of the conversation."',
   }),
   THROTTLED: answer(429, 'rate_limit_error', 'rate_limit_exceeded', { headers: { 'Retry-After': "'1'" } }),
   INTEGRATION_TIMEOUT: answer(504, 'internal_error', 'unavailable'),

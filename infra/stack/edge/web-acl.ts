@@ -48,7 +48,7 @@ export class WebAcl extends Construct {
     super(scope, id);
     const { relayName, region, requestsPerMinute, regional = false } = props;
     if (!regional && Stack.of(this).region !== 'us-east-1')
-      throw new Error('a web ACL of CloudFront is made in us-east-1 alone: give RelayEdge a stack there');
+      throw new Error('CloudFront uses web ACLs of us-east-1 only: create RelayEdge in a stack there');
     const acl = new CfnWebACL(this, 'Acl', {
       name: `${relayName}-${region}`,
       description: `Limits what one address can ask of ${relayName} in ${region}`,
@@ -109,9 +109,9 @@ export class EdgeAlarms extends Construct {
   constructor(scope: Construct, id: string, { distributionId, email, topic }: EdgeAlarmsProps) {
     super(scope, id);
     if (Stack.of(this).region !== 'us-east-1')
-      throw new Error('CloudFront measures in us-east-1 alone: give its alarms a stack there');
+      throw new Error('CloudFront writes metrics in us-east-1 only: create its alarms in a stack there');
     const alarm = new Alarm(this, 'ServerErrors', {
-      alarmDescription: `Of a hundred answers at the edge ${failurePercentMax} or more are 5xx: compare with the alarms of the functions, the edge may not reach them`,
+      alarmDescription: `${failurePercentMax} or more of 100 answers of CloudFront are 5xx. Compare with the alarms of the functions: CloudFront may not reach them`,
       metric: new Metric({
         namespace: 'AWS/CloudFront',
         metricName: '5xxErrorRate',

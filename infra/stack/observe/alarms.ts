@@ -203,7 +203,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'MoneyWrong',
       severity: 'page',
       description:
-        'An account or a ledger row does not balance, a charge was lost, or an item of money cannot be read: query Events that need a person names it',
+        'An account or a ledger row does not balance, a charge was lost, or an item of money cannot be read. The saved query Events that need a person shows which',
       metric: own('MoneyWrong', Stats.SUM),
       threshold: 1,
     },
@@ -212,7 +212,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'RecordsGivenUp',
       severity: 'page',
       description:
-        'Records of the stream of quotas were given up, so ledger rows are missing: the bucket of stream failures has the records',
+        'Records of the stream of quotas were not processed, so ledger rows are missing. The bucket of stream failures has the records',
       // The schedule applies grants that the stream dropped. If it can't, they count as MoneyWrong.
       metric: measureGivenUp(triggers.mappings),
       threshold: 1,
@@ -221,7 +221,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'NeedsAPerson',
       severity: 'ticket',
       description:
-        'Something happened that the relay cannot mend by itself: query Events that need a person, or Faults, names it',
+        'Something happened that the relay cannot repair by itself. The saved query Events that need a person, or Faults, shows it',
       metric: own('NeedsAPerson', Stats.SUM),
       threshold: 1,
     },
@@ -229,7 +229,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'SweeperStopped',
       severity: 'page',
       description:
-        'Function sweeper did not end a run for ten minutes, so balances stay held: its schedule is off, or its log says why',
+        'Function sweeper has not completed a run for ten minutes, so expired reservations are not released. Check its schedule, then its log group',
       // A failed run writes no metric, so this counts the successful runs.
       metric: own('OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,
@@ -240,7 +240,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'BadRows',
       severity: 'ticket',
       description:
-        'Rows have mistakes and are not used as they are: each says so in its attribute _problem. Or a channel serves a model that no rule prices (UnpricedModels): its calls are refused, or free. Or function config did not end a run for a quarter of an hour, so edits are not live: its log says why',
+        'Rows are invalid: the attribute _problem of each says why. Or a channel serves a model without a price (UnpricedModels), so its calls are refused or free. Or function config has not completed a run for 15 minutes, so edits are not live: its log group shows why',
       // Each run writes the count, even if it is 0, and the schedule runs three times in a period.
       metric: own('BadRows', Stats.MAXIMUM, quarterHour),
       threshold: 1,
@@ -250,7 +250,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'Oddities',
       severity: 'ticket',
       description:
-        'Ten times within five minutes the state of a turn or a response was not kept or an upstream reported counts that cannot be true, or a function did not know the form of the configuration: look for turn_state_lost, response_not_stored and config_format_unknown, run the query Implausible usage by channel',
+        'Ten times within five minutes, turn state or a response was not stored, or an upstream reported implausible usage. Or a function could not read the format of the configuration. Search the log for turn_state_lost, response_not_stored and config_format_unknown, and run the saved query Implausible usage by channel',
       // NeedsAPerson excludes this count, because a channel that never reports usage would keep it in alarm forever.
       metric: own('Oddities', Stats.SUM),
       threshold: 10,
@@ -261,14 +261,14 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'TableThrottles',
       severity: 'ticket',
       description:
-        'DynamoDB throttled writes to quotas: one account has too many requests at once, or traffic doubled at once; the graph Throttled calls of tables says what else is throttled',
+        'DynamoDB throttled writes to quotas: one account has too many concurrent requests, or traffic doubled suddenly. The graph Throttled calls of tables shows what else is throttled',
       metric: createThrottleMetric(relayName, 'quotas', 'WriteThrottleEvents'),
       threshold: 10,
     },
     {
       id: 'FunctionErrors',
       severity: 'ticket',
-      description: `Function ${crashing.join(' or ')} crashed or timed out: the graph Errors of functions says which, its log group why`,
+      description: `Function ${crashing.join(' or ')} crashed or timed out. The graph Errors of functions shows which one, its log group shows why`,
       metric: sumOf(measureEach('Errors', crashing), 'sum'),
       threshold: 1,
     },
@@ -278,7 +278,8 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
           {
             id: 'FunctionThrottles',
             severity: 'ticket',
-            description: "A function was refused an environment: the account's concurrency is used up",
+            description:
+              "Lambda throttled a function, because the account's concurrency is used up. relay-ops doctor shows the quota",
             // The other functions share this concurrency. Lambda or their callers retry them.
             metric: sumOf(measureEach('Throttles', answering), 'sum'),
             threshold: 1,
@@ -288,7 +289,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       // Includes crashes, for which Lambda and the load balancer answer 502.
       id: 'ServerErrors',
       severity: 'ticket',
-      description: `Within an hour ${service ? `the balancer had no server, or selfservice no answer, for ${failuresMin} requests, or payments failed` : `functions catalog and selfservice ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once: can DynamoDB and the secrets of payments be reached?`,
+      description: `Within an hour ${service ? `the balancer had no server, or selfservice no answer, for ${failuresMin} requests, or payments failed` : `functions catalog and selfservice ${viaUrls ? `answered ${failuresMin} times with 5xx or crashed` : `crashed ${failuresMin} times`}, or payments`} once. Check that DynamoDB and the secrets of payments can be reached`,
       metric: sumOf(
         {
           ...(service && { unanswered: service.unanswered(hour) }),
@@ -306,7 +307,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'StreamsBehind',
       severity: 'ticket',
       description:
-        'Function ledger is behind the stream of quotas by minutes, so rows are late: its log group says what fails',
+        'Function ledger is minutes behind the stream of quotas, so ledger rows are late. Its log group shows what fails',
       metric: measureLambda('IteratorAge', 'ledger', Stats.MAXIMUM),
       threshold: fiveMinutes.toMilliseconds(),
     },
@@ -316,7 +317,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
             id: 'CanaryFailed',
             severity: 'page',
             description:
-              'The scheduled call was not answered for a quarter of an hour: the log of function canary says what failed',
+              'The scheduled call has failed for 15 minutes. The log group of function canary shows why',
             // A call that gets an answer writes 1, one that gets none writes 0, and one that never ran writes nothing.
             metric: own('CanarySuccesses', Stats.SUM, quarterHour),
             threshold: 1,
@@ -415,7 +416,7 @@ function alarmOnAvailability(
   return {
     id: `Availability${suffix}`,
     severity,
-    description: `Of a hundred calls ${trigger} fail, and ${availabilityPercent} % availability allows ${budget}: the dashboard says on which channels, relay-ops channel list how they are`,
+    description: `At least ${trigger} of 100 calls fail, and ${availabilityPercent} % availability allows ${budget}. The dashboard shows on which channels, relay-ops channel list shows their state`,
     metric: new MathExpression({
       expression: `IF(calls >= ${callsMin}, 100 * bad / calls, 0)`,
       usingMetrics: {
@@ -441,7 +442,7 @@ function alarmOnFirstContent({ relayName, objectives }: AlarmParts, window: Wind
   return {
     id: `FirstContent${suffix}`,
     severity,
-    description: `Of a hundred answers ${trigger} begin after ${firstContentSeconds} s or later, and the objective allows ${budget}: the dashboard says on which channels`,
+    description: `At least ${trigger} of 100 answers start after ${firstContentSeconds} s or later, and the objective allows ${budget}. The dashboard shows on which channels`,
     metric: createRelayMetric(relayName, 'FirstContentMs', percentile).with({ period }),
     threshold: firstContentSeconds * 1000,
     wantsManyValues: true,
@@ -470,7 +471,7 @@ function alarmOnNewVersion({ relayName, functions }: AlarmParts, name: FunctionN
   const common = {
     id: nameNewVersionAlarm(name),
     severity: 'ticket',
-    description: `The newest version of function ${name} fails, and the deployment is rolled back: its log group says why`,
+    description: `The newest version of function ${name} fails, so the deployment is rolled back. Its log group shows why`,
   } as const;
   if (!answersCalls(name))
     return [

@@ -26,7 +26,7 @@ export function createBudget(
     ...(email === undefined ? [] : [{ subscriptionType: 'EMAIL', address: email }]),
     ...(topicArn === undefined ? [] : [{ subscriptionType: 'SNS', address: topicArn }]),
   ];
-  if (subscribers.length === 0) throw new Error('budget: nobody would hear of it, give email or topicArn');
+  if (subscribers.length === 0) throw new Error('budget: nobody would be notified: set email or topicArn');
   return new CfnBudget(new Construct(scope, 'Budget'), 'Budget', {
     budget: {
       // An account has one list of budgets for all regions.

@@ -171,9 +171,9 @@ function layOutRows({ relayName, functions, triggers, service, logsOf }: Dashboa
         own('PaymentParked', Stats.SUM, 'payment parked'),
       ]),
       createGraph('Rows that operators edit', [
-        own('BadRows', Stats.MAXIMUM, 'bad rows, unpriced models'),
+        own('BadRows', Stats.MAXIMUM, 'invalid rows, unpriced models'),
         own('WarnedRows', Stats.MAXIMUM, 'rows with a warning'),
-        own('ConfigCompileFailed', Stats.SUM, 'compiles that failed'),
+        own('ConfigCompileFailed', Stats.SUM, 'failed compiles'),
       ]),
     ],
     [
@@ -197,12 +197,12 @@ function layOutRows({ relayName, functions, triggers, service, logsOf }: Dashboa
             createGraph('Servers', [
               service.service.metricCpuUtilization({ label: 'processor (%)', period: minute }),
               service.service.metricMemoryUtilization({ label: 'memory (%)', period: minute }),
-              service.unanswered(minute).with({ label: 'requests that none answered' }),
+              service.unanswered(minute).with({ label: 'unanswered requests' }),
             ]),
           ]
         : [
             createGraph(
-              'Answers under way',
+              'Calls in flight',
               measureEach('ConcurrentExecutions', Stats.MAXIMUM, answeringFunctions),
             ),
             createGraph(

@@ -46,7 +46,7 @@ export const savedQueries: Record<string, SavedQuery> = {
     lines: [fields, `${isRequest} and model = "{{model}}"`, newestFirst, 'limit 1000'],
   },
   ByAccount: {
-    name: 'Use by account',
+    name: 'Usage by account',
     lines: [
       isRequest,
       'stats count(*) as requests, sum(Failures) as failures, sum(prompt_tokens) as prompt, ' +
@@ -55,7 +55,7 @@ export const savedQueries: Record<string, SavedQuery> = {
     ],
   },
   ByModel: {
-    name: 'Use by model',
+    name: 'Usage by model',
     lines: [
       `${isRequest} and ispresent(model)`,
       'stats count(*) as requests, sum(Failures) as failures, sum(EstimatedUsage) / count(*) as estimated, ' +
@@ -101,7 +101,7 @@ export const savedQueries: Record<string, SavedQuery> = {
     ],
   },
   SettleLost: {
-    name: 'Settles that were lost',
+    name: 'Lost settles',
     lines: [
       'fields @timestamp, @message, request_id, account, charge_nano',
       'filter message = "settle_lost" or (message = "settle_late" and ispresent(unsure))',

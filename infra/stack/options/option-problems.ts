@@ -22,7 +22,7 @@ const exclude = (field: OptionName, isWrong: (options: StageOptions) => boolean,
 ];
 
 const needs = (field: OptionName, needed: OptionName): Check =>
-  exclude(field, (options) => options[needed] === undefined, `needs ${needed} beside it`);
+  exclude(field, (options) => options[needed] === undefined, `also needs ${needed}`);
 
 /** Resources that must be in the region of the stack. */
 const requireOwnRegion = (field: 'alarmTopicArn' | 'encryptionKeyArn' | 'ledgerStream'): Check => [
@@ -52,23 +52,23 @@ const consoleBytesMax = 3_000;
 const checks: readonly Check[] = [
   excludeWithDoor(
     'vpc',
-    'Function URLs do not stream from a VPC; doors of API Gateway do',
+    'Function URLs do not stream from a VPC; use a front door of API Gateway',
     (door) => door === 'cloudfront',
   ),
-  excludeWithDoor('vpcEndpointIds', 'only a private API is called through them', (door) => !isPrivate(door)),
+  excludeWithDoor('vpcEndpointIds', 'only a private API uses them', (door) => !isPrivate(door)),
   [
     'vpcEndpointIds',
     (options) =>
       isPrivate(doorOf(options)) &&
       options.vpcEndpointIds === undefined &&
-      'needed: a private API is called through VPC endpoints alone',
+      'required: a private API can only be called through VPC endpoints',
   ],
   exclude(
     'frontDoor',
     (options) => isOnServers(options) && doorOf(options) !== 'cloudfront',
     'compute is "ecs": only CloudFront can reach the server',
   ),
-  excludeWithDoor('console', 'the console is behind CloudFront alone', isDirect),
+  excludeWithDoor('console', 'the console needs CloudFront', isDirect),
   exclude('console', ({ vpc }) => vpc !== undefined, "its function streams, so it can't run in a VPC"),
   [
     'console.roles',
@@ -80,11 +80,11 @@ const checks: readonly Check[] = [
   exclude(
     'console',
     ({ console: hosted }) => Buffer.byteLength(JSON.stringify(hosted)) > consoleBytesMax,
-    `more than ${consoleBytesMax} bytes do not fit into its function: name groups in the place of people`,
+    `more than ${consoleBytesMax} bytes do not fit into its function: list groups instead of people`,
   ),
-  excludeWithDoor('domain', 'a private API has the name that API Gateway makes', isPrivate),
-  excludeWithDoor('edgeAlarms', 'there is no CloudFront that could fail', isDirect),
-  excludeWithDoor('accessLog', 'it is a log of CloudFront', isDirect),
+  excludeWithDoor('domain', 'a private API always has the host name of API Gateway', isPrivate),
+  excludeWithDoor('edgeAlarms', 'there is no CloudFront to watch', isDirect),
+  excludeWithDoor('accessLog', 'only CloudFront writes it', isDirect),
   excludeWithDoor(
     'originSecrets',
     'only API Gateway may call the functions, so there is no secret',
@@ -93,7 +93,7 @@ const checks: readonly Check[] = [
   exclude(
     'canary',
     (options) => isPrivate(doorOf(options)) && options.vpc === undefined,
-    'needs vpc beside it: nothing outside reaches a private API',
+    'also needs vpc: a private API can only be called from a VPC',
   ),
   [
     'webAcl',
@@ -148,11 +148,7 @@ const checks: readonly Check[] = [
       );
     },
   ],
-  exclude(
-    'webAcl',
-    ({ webAcl, region }) => webAcl === true && region === undefined,
-    'needs region beside it',
-  ),
+  exclude('webAcl', ({ webAcl, region }) => webAcl === true && region === undefined, 'also needs region'),
   needs('edgeAlarms', 'region'),
   exclude(
     'edgeAlarms',
@@ -161,26 +157,26 @@ const checks: readonly Check[] = [
       region !== undefined &&
       alarmEmail === undefined &&
       (region !== 'us-east-1' || alarmTopicArn === undefined),
-    'nobody would hear of it: needs alarmEmail beside it, or the ARN of a topic in us-east-1',
+    'nobody would be notified: set alarmEmail, or give the ARN of a topic in us-east-1',
   ),
   [
     'accessLog',
     ({ accessLog, region = '' }) =>
       accessLog === true &&
       withoutEdgeLogs.has(region) &&
-      `CloudFront delivers no log to a bucket in ${region}: name one in another region`,
+      `CloudFront can't deliver logs to a bucket in ${region}: use a bucket in another region`,
   ],
   exclude(
     'webAclRequestsPerMinute',
     ({ webAcl }) => webAcl !== true,
-    'limits the ACL that the stack creates: needs webAcl true beside it',
+    'limits the ACL that the stack creates: also needs webAcl true',
   ),
   exclude(
     'budget',
     ({ budget, alarmEmail }) => (budget?.email ?? budget?.topicArn ?? alarmEmail) === undefined,
-    'nobody would hear of it: needs email or topicArn in it, or alarmEmail beside it',
+    'nobody would be notified: set its email or topicArn, or the option alarmEmail',
   ),
-  exclude('service', (options) => !isOnServers(options), 'needs compute ecs beside it'),
+  exclude('service', (options) => !isOnServers(options), 'also needs compute ecs'),
   [
     'service.tasksMin',
     ({ service: { tasksMin = 2, tasksMax = Math.max(10, tasksMin) } = {} }) =>
@@ -188,7 +184,8 @@ const checks: readonly Check[] = [
   ],
   [
     'service.vpc.subnets',
-    ({ service: { vpc } = {} }) => vpc?.zones.length !== vpc?.subnets.length && 'as many as zones are needed',
+    ({ service: { vpc } = {} }) =>
+      vpc?.zones.length !== vpc?.subnets.length && 'must have one subnet for each zone',
   ],
   [
     'service.zones',
@@ -200,7 +197,7 @@ const checks: readonly Check[] = [
     ({ service: { zones, vpc } = {} }) => {
       const excluded = Object.values(zonesWithoutVpcOrigins);
       const found = (vpc?.zones ?? zones)?.find((zone) => excluded.includes(zone));
-      return found && `CloudFront's VPC origins reach no balancer in ${found}: name another zone`;
+      return found && `CloudFront's VPC origins can't reach a load balancer in ${found}: use another zone`;
     },
   ],
   [
@@ -217,12 +214,12 @@ const checks: readonly Check[] = [
     (options) =>
       isOnServers(options) &&
       options[field] !== undefined &&
-      'is of functions that answer, and compute ecs has none',
+      'is only for functions that answer calls, and compute ecs has none',
   ]),
   exclude(
     'memory',
     ({ memory, ...options }) => isOnServers(options) && servedFunctions.some((name) => memory?.[name]),
-    `${servedFunctions.join(', ')} are not made with compute ecs`,
+    `${servedFunctions.join(', ')} do not exist with compute ecs`,
   ),
   [
     'limits.account_concurrency',

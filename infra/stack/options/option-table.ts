@@ -172,7 +172,7 @@ export const optionTable = {
     true,
   ),
   alarmEmail: declareOption(email, 'receives alarms and alerts; SNS asks this address to confirm'),
-  pageEmail: declareOption(email, 'receives the alarms that must wake somebody, instead of alarmEmail'),
+  pageEmail: declareOption(email, 'receives urgent alarms, instead of alarmEmail'),
   objectives: declareOption(
     matchFields({
       availabilityPercent: z.optional(percent),

@@ -44,7 +44,7 @@ export function readStageFile(folder: string, stage: Stage): StageOptions {
   const place = join(folder, file);
   if (!existsSync(place))
     throw new Error(
-      `${file} does not exist: the options of stack ${stackName} are in that file, beside package.json. Without options it is {}`,
+      `${file} does not exist: create it beside package.json with the options of stack ${stackName}, or with {} for the defaults`,
     );
   return readOptions(stage, parse(file, readFileSync(place, 'utf8')));
 }
@@ -94,6 +94,6 @@ export function refuseOptionsInContext(node: Node, { file }: Stage): void {
   const found = optionNames.filter((name) => node.tryGetContext(name) !== undefined);
   if (found.length > 0)
     throw new Error(
-      `options are no context (-c, or cdk.json), because the next deployment would forget them. Write into ${file}: ${found.join(', ')}`,
+      `options can't be CDK context (-c, or cdk.json), because the next deployment would lose them. Write them into ${file}: ${found.join(', ')}`,
     );
 }

@@ -134,9 +134,9 @@ async function runQuery(
     const { status, statistics, results: rows = [] } = reply;
     if (status === 'Complete') return { rows, scannedBytes: statistics?.bytesScanned ?? 0 };
     if (status !== 'Scheduled' && status !== 'Running')
-      throw new Failure(`CloudWatch Logs did not carry the search out: ${status}`);
+      throw new Failure(`CloudWatch Logs did not complete the search: ${status}`);
   }
-  throw new Failure(`the search takes longer than ${searchMsMax / 1000} s: give a shorter time`);
+  throw new Failure(`the search takes longer than ${searchMsMax / 1000} s: use a shorter period`);
 }
 
 export const composeQuery = ({ conditions, limit }: LogSearch): string =>

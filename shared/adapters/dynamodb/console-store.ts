@@ -111,7 +111,7 @@ export function createConsoleStore({ tables, stack, clock, hex }: ConsoleStoreDe
 
     async keep({ owner, text }) {
       const body = gzipSync(text);
-      if (body.length > keptBytesMax) throw new Failure('this is too much for one step: do it in parts');
+      if (body.length > keptBytesMax) throw new Failure('this is too much for one step: split it into parts');
       const id = hex(16);
       await runtime.put({ id: buildKeptId(id), owner, body, expires: readSeconds() + keptSeconds });
       return id;

@@ -103,7 +103,7 @@ export function createConfigSource({ client, clock, random, log, stack }: Config
     if (format === snapshotFormat) return { snapshot: await readSnapshot(table, pointer, copy), pointer };
     log.event('config_format_unknown', { version, format });
     if (config) return config;
-    throw new StoreUnavailable('The configuration is in a form that this function does not know.');
+    throw new StoreUnavailable('The configuration has a format that this function does not know.');
   };
 
   /** Joins the pending read, unless it is 8 s old: then a freeze interrupted it. */

@@ -194,7 +194,7 @@ function checkValue(text: string | undefined): string {
 // fix that in a row.
 
 const reasonTexts: Record<UnusableReason, string> = {
-  missing: 'missing: there is nothing of this name',
+  missing: 'missing: nothing has this name',
   access_denied: 'access denied: this stack may not read or decrypt it',
   malformed: 'malformed',
 };

@@ -81,7 +81,7 @@ function readRowVariable(
   environment: NodeJS.ProcessEnv,
   { name, use }: { name: string; use: SecretUse },
 ): string {
-  if (!local) throw new Failure('an env: reference works on a local stack only');
+  if (!local) throw new Failure('an env: reference works only on a local stack');
   if (!mayReadVariable(name, readEnvSecrets(environment), use))
     throw new Failure(
       `rows may not read the environment variable ${name}: allow it by ${allowVariable(name)}, here and at \`npm start\``,

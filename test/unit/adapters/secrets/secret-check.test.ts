@@ -29,8 +29,8 @@ function unusable(references: string[], local = false): Promise<ReadonlyMap<stri
 
 describe('an unusable secret', () => {
   test.each<[string, string]>([
-    ['ParameterNotFound', 'missing: there is nothing of this name'],
-    ['ParameterVersionNotFound', 'missing: there is nothing of this name'],
+    ['ParameterNotFound', 'missing: nothing has this name'],
+    ['ParameterVersionNotFound', 'missing: nothing has this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
     ['ValidationException', 'malformed'],
   ])("is reported for SSM's answer %s as %s", async (type, words) => {
@@ -42,8 +42,8 @@ describe('an unusable secret', () => {
   });
 
   test.each<[string, string]>([
-    ['ResourceNotFoundException', 'missing: there is nothing of this name'],
-    ['InvalidRequestException', 'missing: there is nothing of this name'],
+    ['ResourceNotFoundException', 'missing: nothing has this name'],
+    ['InvalidRequestException', 'missing: nothing has this name'],
     ['AccessDeniedException', 'access denied: this stack may not read or decrypt it'],
   ])("is reported for Secrets Manager's answer %s as %s", async (type, words) => {
     server.failure = { status: 400, type };
@@ -77,7 +77,7 @@ describe('an unusable secret', () => {
 
   test('is looked up only among environment variables on the local stack', async () => {
     expect(await unusable([parameter, 'env:OPENAI_API_KEY'], true)).toEqual(
-      new Map([['env:OPENAI_API_KEY', 'missing: there is nothing of this name']]),
+      new Map([['env:OPENAI_API_KEY', 'missing: nothing has this name']]),
     );
     expect(server.calls).toEqual([]);
   });
