@@ -195,8 +195,12 @@ function compareRates(price: Price | undefined, { id, cost }: ChannelCost, atMs:
   const [{ rates }] = price.tiers;
   const open = findOpenWindow(cost.windows, atMs);
   const buying = buildBuyingPrice(cost, open);
+  const yuan = convertToPico(buying.rate ?? 1);
   return priceKinds.flatMap(([name, kind]) => {
-    const pico = convertToPico(buying[name] ?? 0) * convertToPico(buying.rate ?? 1);
+    const rate = buying[name];
+    // Most kinds have no cost, and converting their zeros took most of the time.
+    if (rate === undefined) return [];
+    const pico = convertToPico(rate) * yuan;
     const bought = (pico * buying.factor) / 10n ** BigInt(2 * priceDecimals + factorDecimals - decimals);
     const sold = rates[kind] * findFactor(price);
     return bought > sold
