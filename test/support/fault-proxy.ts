@@ -78,7 +78,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     const reply = await forwarded({ upstream, agent, request, body });
     if (countUnits) addUnits(units, call, reply);
     if (fault?.kind === 'lost_reply') response.destroy();
-    else response.writeHead(reply.status, reply.headers).end(reply.body);
+    else response.writeHead(reply.status, reply.headers).end(reply.body.toString());
   };
   const server = createServer((request, response) => {
     // Without the service, a client sees a broken connection, as it would without the proxy.
@@ -148,7 +148,8 @@ async function forwarded({ upstream, agent, request, body }: Forwarded): Promise
   const options = { agent, method: request.method, headers: { ...headers, 'content-length': body.length } };
   sendRequest(new URL(request.url ?? '/', upstream), options, resolve)
     .on('error', reject)
-    .end(body);
+    // Node sends a text in one piece with the head.
+    .end(body.toString());
   const reply = await promise;
   const { 'transfer-encoding': ___, connection: ____, ...replyHeaders } = reply.headers;
   return { status: reply.statusCode ?? 502, headers: replyHeaders, body: await buffer(reply) };

@@ -59,10 +59,11 @@ export class RecoverableTables {
   /** Returns undefined if the emulator should answer. */
   async answer(target: string, body: Buffer): Promise<Refusal | undefined> {
     const operation = target.split('.')[1] ?? '';
+    if (!/^(DescribeContinuousBackups|RestoreTableToPointInTime|DescribeTable)$/.test(operation))
+      return undefined;
     const asked = JSON.parse(body.toString()) as Asked;
     if (operation === 'DescribeContinuousBackups') return this.#window(asked.TableName ?? '');
     if (operation === 'RestoreTableToPointInTime') return this.#restore(asked);
-    if (operation !== 'DescribeTable') return undefined;
     if (!this.#creating.has(asked.TableName ?? '')) return undefined;
     const copies = [...this.#creating.values()];
     this.#creating.clear();
