@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { PutCommand } from '@aws-sdk/lib-dynamodb';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { forgetPeak, peakMegabytes } from '../hardening/process-memory.ts';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { keyOf, MoneyReader, rowsOfAccount, until, type TableRow } from '../local/money-reader.ts';
+import { untilPublished } from '../support/published.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 
@@ -19,36 +21,11 @@ let sink: Server;
 let sunk: { count: number; all: PromiseWithResolvers<void> };
 let stack: WatchedStack;
 
+const names = ['leaving', 'killed'];
 const channel = (id: string, models: string[], endpoint: string): TableRow => [
   'channels',
   { id, endpoint, models, state: true, idle_seconds: 900, first_content_seconds: 900 },
 ];
-const charge: TableRow = [
-  'charges',
-  { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 },
-];
-
-const start = async (
-  variables: Record<string, string>,
-  { names, rows = [] }: { names: readonly string[]; rows?: TableRow[] },
-): Promise<WatchedStack> => {
-  const started = await startWatchedStack({
-    environmentsMax: 2,
-    functionEnvironment: { RELAY_COMPUTE: 'server', ...variables },
-    rows: [
-      channel('scripted', ['metered'], upstream.endpoint),
-      charge,
-      ...names.flatMap((name) => rowsOfAccount(name, 1000)),
-      ...rows,
-    ],
-  });
-  const granted = async (): Promise<boolean> => {
-    const there = await new MoneyReader(started).accounts();
-    return names.every((name) => there.has(name));
-  };
-  await until(granted);
-  return started;
-};
 
 beforeAll(async () => {
   upstream = await startScriptedUpstream();
@@ -65,10 +42,25 @@ beforeAll(async () => {
   });
   await once(sink.listen(0, '127.0.0.1'), 'listening');
   const { port } = sink.address() as AddressInfo;
-  stack = await start(
-    { RELAY_DRAIN_SECONDS: '1', RELAY_BODY_MEGABYTES: '512' },
-    { names: ['leaving'], rows: [channel('sink', ['sink'], `http://127.0.0.1:${port}/v1`)] },
-  );
+  stack = await startWatchedStack({
+    environmentsMax: 2,
+    functionEnvironment: {
+      RELAY_COMPUTE: 'server',
+      RELAY_DRAIN_SECONDS: '1',
+      RELAY_BODY_MEGABYTES: '512',
+      RELAY_SWEEP_GRACE: '0',
+    },
+    rows: [
+      channel('scripted', ['metered'], upstream.endpoint),
+      channel('sink', ['sink'], `http://127.0.0.1:${port}/v1`),
+      ['charges', { id: 10, type: 'token-billing', models: ['metered'], input: 1, output: 2 }],
+      ...names.flatMap((name) => rowsOfAccount(name, 1000)),
+    ],
+  });
+  await until(async () => {
+    const there = await new MoneyReader(stack).accounts();
+    return names.every((name) => there.has(name));
+  });
 }, 120_000);
 afterAll(async () => {
   await stack?.stop();
@@ -77,12 +69,12 @@ afterAll(async () => {
   sink?.closeAllConnections();
 });
 
-const serverPid = (of: WatchedStack): number => of.processes('server').at(-1) ?? 0;
+const serverPid = (): number => stack.processes('server').at(-1) ?? 0;
 
-const send = (of: WatchedStack, key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> =>
-  of.postUntilTaken(body, { headers: { authorization: `Bearer ${key}` } });
-const post = (of: WatchedStack, account: string, body: object): Promise<Response> =>
-  send(of, keyOf(account), { model: 'metered', stream: true, ...body });
+const send = (key: string, body: object | Buffer<ArrayBuffer>): Promise<Response> =>
+  stack.postUntilTaken(body, { headers: { authorization: `Bearer ${key}` } });
+const post = (account: string, body: object): Promise<Response> =>
+  send(keyOf(account), { model: 'metered', stream: true, ...body });
 
 /** In one write, because the relay waits only briefly for counts after the end of the text. */
 const framesOf = (...frames: object[]): string =>
@@ -113,12 +105,12 @@ function contentOf(text: string): string {
 
 describe('one server process', { timeout: 300_000 }, () => {
   test(`holds ${bodies} bodies of 4 MB at once within ${megabytesMax} MB, and serves all`, async () => {
-    const pid = serverPid(stack);
+    const pid = serverPid();
     forgetPeak(pid);
     const form = '{"model":"sink","stream":true,"messages":[{"role":"user","content":"*"}]}';
     const body = Buffer.from(form.replace('*', 'x'.repeat(4 * 1024 * 1024 - form.length)));
     const begun = await inWaves(bodies, async () => {
-      const response = await send(stack, stack.key, body);
+      const response = await send(stack.key, body);
       return { status: response.status, text: response.text() };
     });
     for (const { status, text } of begun) expect([status, contentOf(await text)]).toEqual([200, 'ok']);
@@ -130,7 +122,7 @@ describe('one server process', { timeout: 300_000 }, () => {
   });
 
   test('lets answers finish at shutdown, ends the others with an error, and loses no settlement', async () => {
-    const pid = serverPid(stack);
+    const pid = serverPid();
     const go = Promise.withResolvers<void>();
     let arrived = 0;
     upstream.script(async ({ body }, reply) => {
@@ -142,7 +134,7 @@ describe('one server process', { timeout: 300_000 }, () => {
     });
     const kinds = ['hang', 'end'].flatMap((kind) => Array.from({ length: 10 }, () => kind));
     const texts = kinds.map(async (kind) => {
-      const response = await post(stack, 'leaving', saying(kind));
+      const response = await post('leaving', saying(kind));
       return contentOf(await response.text());
     });
     await until(async () => arrived === kinds.length);
@@ -162,33 +154,35 @@ describe('one server process', { timeout: 300_000 }, () => {
     upstream.script((_call, reply) =>
       reply.end(framesOf(chunk({ role: 'assistant', content: 'again' }), chunk({}, 'stop'), usageChunk())),
     );
-    await until(async () => serverPid(stack) !== pid);
-    const next = await post(stack, 'leaving', saying('hi'));
+    await until(async () => serverPid() !== pid);
+    const next = await post('leaving', saying('hi'));
     expect(contentOf(await next.text())).toBe('again');
   });
 
   test('that is killed in mid-flight leaves its calls to the sweeper, which settles each once', async () => {
     const calls = 4;
     let arrived = 0;
-    const short: TableRow = ['settings', { name: 'limits', value: { request_seconds: 6 } }];
-    const other = await start({ RELAY_SWEEP_GRACE: '0' }, { names: ['killed'], rows: [short] });
-    onTestFinished(() => other.stop());
+    const Item = { name: 'limits', value: { request_seconds: 6 } };
+    await stack.store.documents.send(new PutCommand({ TableName: 'relay-settings', Item }));
+    await untilPublished(stack.store.endpoint, ({ settings }) => settings.limits.requestSeconds === 6);
+    // A new process starts with the new limit.
+    const before = serverPid();
+    process.kill(before, 'SIGTERM');
+    await until(async () => serverPid() !== before);
     upstream.script(async (_call, reply) => {
       await reply.data(chunk({ role: 'assistant', content: 'half an' }));
       arrived += 1;
       await reply.hang();
     });
-    const answers = await Promise.all(
-      Array.from({ length: calls }, () => post(other, 'killed', saying('hi'))),
-    );
+    const answers = await Promise.all(Array.from({ length: calls }, () => post('killed', saying('hi'))));
     await until(async () => arrived === calls);
-    process.kill(serverPid(other), 'SIGKILL');
+    process.kill(serverPid(), 'SIGKILL');
     await Promise.all(answers.map((answer) => expect(answer.text()).rejects.toThrow(/terminated/)));
-    const reader = new MoneyReader(other);
+    const reader = new MoneyReader(stack);
     await until(async () => {
-      await other.runSchedules();
+      await stack.runSchedules();
       return (await reader.account('killed')).open === 0;
-    });
+    }, 2_000);
     const rows = await reader.ledger('killed', calls);
     expect(rows.map((row) => row['kind'])).toEqual(Array.from({ length: calls }, () => 'expired'));
     const { available, spent } = await reader.account('killed');
