@@ -1,5 +1,5 @@
 /**
- * Loops of twenty calls on the running stack, against doubles that drop reasoning after a changed prefix: all reasoning that
+ * Loops of twelve calls on the running stack, against doubles that drop reasoning after a changed prefix: all reasoning that
  * the vendor would keep is kept, and the uncached input stays as small as what each step adds.
  */
 import type { Server } from 'node:http';
@@ -66,13 +66,13 @@ function factsOf(text: string): Omit<Answered, 'gate' | 'body'> {
   };
 }
 
-const steps = 20;
+const steps = 12;
 /** The calls at which the first organization goes down, then the second. */
-const [leaves, returns] = [7, 14];
+const [leaves, returns] = [5, 9];
 /** Calls whose results contain an image. */
-const pictured = new Set([3, 9]);
+const pictured = new Set([3, 7]);
 /** Calls after which a tool search adds a tool, which the next call uses. */
-const searched = new Set([5, 11, 16]);
+const searched = new Set([3, 7, 10]);
 
 const prompt = 'You are a careful agent of a weather service. '.repeat(200);
 const pixel =
@@ -221,7 +221,7 @@ beforeEach(() => {
 });
 
 describe.each(Object.keys(vendorOf))(
-  'a loop of twenty calls of %s, through another organization and back',
+  'a loop of twelve calls of %s, through another organization and back',
   (upstream) => {
     const clients: [string, Client][] = [
       ['Responses, with encrypted reasoning', responsesClient(true, upstream.startsWith('gpt'))],

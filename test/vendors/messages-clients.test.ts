@@ -102,13 +102,13 @@ async function loop(client: Anthropic, model: string, messages: MessageParam[], 
 
 describe.each(clients)('@anthropic-ai/sdk $major', ({ major, client }) => {
   it.each(models.map((one, index) => ({ ...one, stream: index % 2 === major })))(
-    '$model (stream: $stream): five turns of three calls at once, with thinking',
+    '$model (stream: $stream): three turns of three calls at once, with thinking',
     async ({ model, vendor, stream }) => {
       const before = seenBy(vendor);
-      const said = `turns=5 three in parallel, explain: the weather in Paris? ${major} ${stream}`;
+      const said = `turns=3 three in parallel, explain: the weather in Paris? ${major} ${stream}`;
       const { turns, calls, text, message } = await loop(client(), model, [user(said)], stream);
-      expect({ turns, calls: new Set(calls).size }).toEqual({ turns: 5, calls: 15 });
-      expect(text).toContain('15 degrees');
+      expect({ turns, calls: new Set(calls).size }).toEqual({ turns: 3, calls: 9 });
+      expect(text).toContain('9 degrees');
       expect(message).toMatchObject({ type: 'message', role: 'assistant', model, stop_reason: 'end_turn' });
       expect(message.usage.output_tokens).toBeGreaterThan(0);
       expect(objections(vendor, before)).toEqual([]);
@@ -118,7 +118,7 @@ describe.each(clients)('@anthropic-ai/sdk $major', ({ major, client }) => {
 
 describe('the AI SDK by its provider of Anthropic', () => {
   it.each(models.map((one, index) => ({ ...one, stream: index % 2 === 0 })))(
-    '$model (stream: $stream): five turns with tools and thinking',
+    '$model (stream: $stream): three turns with tools and thinking',
     async ({ model, vendor, stream }) => {
       const before = seenBy(vendor);
       const asked: string[] = [];
@@ -126,7 +126,7 @@ describe('the AI SDK by its provider of Anthropic', () => {
         model === haiku.model ? { type: 'enabled', budgetTokens: 1024 } : { type: 'adaptive' };
       const options = {
         model: createAnthropic({ baseURL: stack.baseUrl, apiKey: stack.key })(model),
-        prompt: `turns=5 explain: the weather in Paris? AI SDK ${stream}`,
+        prompt: `turns=3 explain: the weather in Paris? AI SDK ${stream}`,
         maxRetries: 0,
         maxOutputTokens: 4000,
         providerOptions: { anthropic: { thinking } },
@@ -140,8 +140,8 @@ describe('the AI SDK by its provider of Anthropic', () => {
       };
       const answer = stream ? streamText(options) : await generateText(options);
       if ('consumeStream' in answer) await answer.consumeStream();
-      expect(asked).toEqual(Array(5).fill('Paris'));
-      expect(await answer.text).toContain('5 degrees');
+      expect(asked).toEqual(Array(3).fill('Paris'));
+      expect(await answer.text).toContain('3 degrees');
       // It sends features that Bedrock does not support.
       const [first] = objections(vendor, before);
       expect(first).toEqual(vendor === 'bedrock' ? expect.objectContaining({ rule: 'betas' }) : undefined);
@@ -157,10 +157,12 @@ it('continues with another vendor at each question, with the thinking of all of 
     'gemini-3-pro-preview',
     'gpt-5.6',
     'deepseek-v4-pro',
+    'claude-opus-5-5',
+    'gemini-3-pro-preview',
   ];
   const messages: MessageParam[] = [];
   const before = Object.fromEntries(servedModels.map(({ vendor }) => [vendor, seenBy(vendor)]));
-  for (const [index, model] of [...order, ...order].entries()) {
+  for (const [index, model] of order.entries()) {
     messages.push(user(`turns=2 three in parallel, explain: question ${index}`));
     const { turns, text } = await loop(newest(), model, messages, index % 2 === 0);
     expect({ model, turns, text }).toEqual({ model, turns: 2, text: expect.stringContaining('6 degrees') });
