@@ -13,6 +13,8 @@ interface Seen {
   status: number;
   text: string;
   up: JsonRecord;
+  /** The values of `up` by their paths. */
+  leaves: ReadonlyMap<string, unknown>;
   dropped: readonly string[];
 }
 
@@ -68,7 +70,8 @@ export class Observer {
     const answer = await rig.post(body, { path: endpoints[this.#endpoint].path, ...headers });
     const dropped = (answer.headers['x-relay-dropped'] ?? '').split(', ').filter((name) => name !== '');
     if (answer.headers['x-relay-tool-choice'] !== undefined) dropped.push('tool_choice');
-    return { status: answer.status, text: answer.text, up: asRecord(rig.sent.at(-1)?.json), dropped };
+    const up = asRecord(rig.sent.at(-1)?.json);
+    return { status: answer.status, text: answer.text, up, leaves: new Map(listLeaves(up)), dropped };
   }
 
   /** @param types what the upstream knows; everything if absent */
@@ -116,11 +119,9 @@ function compare(place: Place, { value, seen, empty }: { value: unknown; seen: S
   const isNamed = (name: string): boolean =>
     !empty.dropped.includes(name) || words.includes(name.split('.').at(-1) ?? '');
   if (seen.dropped.some(isNamed)) return 'named';
-  const before = new Map(listLeaves(empty.up));
-  const leaves = listLeaves(seen.up);
-  const added = leaves.filter(([path, leaf]) => before.get(path) !== leaf);
+  const added = [...seen.leaves].filter(([path, leaf]) => empty.leaves.get(path) !== leaf);
   if (holds(added, value, place.name)) return 'carried';
-  return added.length > 0 || before.size > leaves.length ? 'mended' : 'lost';
+  return added.length > 0 || empty.leaves.size > seen.leaves.size ? 'mended' : 'lost';
 }
 
 export function listLeaves(value: unknown, path = ''): [string, unknown][] {

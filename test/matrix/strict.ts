@@ -40,7 +40,17 @@ const fits = (value: JsonRecord, shape: ObjectShape): boolean =>
     return literals.length === 0 || literals.some((literal) => literal === value[name]);
   });
 
-function literalsOf({ fields }: ObjectShape, name: string): unknown[] {
+const knownLiterals = new WeakMap<ObjectShape, Map<string, unknown[]>>();
+
+function literalsOf(object: ObjectShape, name: string): unknown[] {
+  const known = knownLiterals.get(object) ?? new Map<string, unknown[]>();
+  knownLiterals.set(object, known);
+  const literals = known.get(name) ?? listLiterals(object, name);
+  known.set(name, literals);
+  return literals;
+}
+
+function listLiterals({ fields }: ObjectShape, name: string): unknown[] {
   const shape = fields.get(name)?.shape;
   const options = shape?.kind === 'union' ? shape.options : shape ? [shape] : [];
   return options.flatMap((each) => (each.kind === 'literal' ? [each.value] : []));

@@ -118,6 +118,9 @@ await Promise.all([
   import('../../shared/relay/dispatch/submitted-call.ts'),
 ]);
 
+/** Parsed once: it is frozen, and each call reads its key. */
+let demoKeys: Record<string, KeyLookup> | undefined;
+
 /** The pipeline with virtual time, a table of keys and scripted upstreams; everything else is real. */
 export class CoreRig {
   readonly clock: VirtualClock;
@@ -312,7 +315,7 @@ export class CoreRig {
 
   #findKey(key: string): Promise<KeyLookup> {
     this.keyLookups += 1;
-    const keys = this.#options.keys ?? { [demoKey]: { row: keyRow() } };
+    const keys = this.#options.keys ?? (demoKeys ??= { [demoKey]: { row: keyRow() } });
     const found = keys[key] ?? { missing: 'unknown' };
     return found === 'store_down'
       ? Promise.reject(new StoreUnavailable())
