@@ -103,50 +103,50 @@ const scannerNames: Readonly<Record<string, string | readonly string[]>> = {
 };
 
 const ownKey = 'Encrypted by a key that AWS manages, unless encryptionKeys names one of yours';
-const noResource = 'AWS knows no resource of these actions, or none before they are called';
-const oneRole = 'What one role may; a policy of its own would let others take it';
+const noResource = 'These actions have no resources, or none that is known before the call';
+const oneRole = 'Belongs to one role; a managed policy could be attached to others';
 const noAcl =
-  'Every billed call needs a key, and keys have limits; an ACL costs a fee each month: option webAcl makes one or takes yours';
-const oneLine = 'The functions log one line per request, and no header, which may hold a key';
+  'Every billed call needs a key, and keys have limits; an ACL costs a monthly fee. The option webAcl creates one or uses yours';
+const oneLine = 'The functions log one line per request, without headers, which may contain keys';
 const inside =
-  'The balancer has private addresses alone, and servers refuse whoever does not show the origin secret';
+  'The load balancer has only private addresses, and servers reject requests without the origin secret';
 const noFlows =
-  'Tasks alone are in this VPC, and nobody comes in but the balancer; a log of all flows costs more than they';
+  'Only tasks are in this VPC, and only the load balancer can reach them; flow logs would cost more than the tasks';
 
 /** Findings to acknowledge on a construct and everything below it, by the kind of construct. */
 const reasons = {
   secrets: {
-    own: { SMG4: 'Rotated by deploying with a new number: all that use it read it while deploying' },
+    own: { SMG4: 'Rotated by a deployment with a new number: its users read it only during deployments' },
     listed: {
       SecretsManagerRotationEnabled:
-        'Rotated by deploying with a new number: CloudFront and functions must have both for a while',
+        'Rotated by deploying with a new number: CloudFront and functions need both for some time',
       SecretsManagerUsingKMSKey: ownKey,
     },
   },
   api: {
     own: {
-      APIG1: `${oneLine}; a log of API Gateway needs a role that is of the whole account and region`,
-      APIG2: 'The functions check each request, and say what is wrong with it in words of the API',
+      APIG1: `${oneLine}; a log of API Gateway needs a role for the whole account and region`,
+      APIG2: 'The functions validate each request, and answer errors in the form of the API',
       APIG3: noAcl,
       APIG6: oneLine,
     },
     listed: {
       APIGWAssociatedWithWAF: noAcl,
-      APIGWCacheEnabledAndEncrypted: 'Answers are customers’ own: nothing is cached',
+      APIGWCacheEnabledAndEncrypted: 'Answers belong to one customer, so nothing is cached',
       APIGWExecutionLoggingEnabled: oneLine,
-      APIGWSSLEnabled: 'A client certificate is for servers behind it; functions are called by IAM',
-      APIGWXrayEnabled: 'Traces of calls go to the receiver that option tracing names',
+      APIGWSSLEnabled: 'A client certificate is for HTTP backends; functions are called with IAM',
+      APIGWXrayEnabled: 'Traces of calls are sent to the receiver of the option tracing',
     },
   },
   distribution: {
     own: {
-      CFR1: 'Which countries may use a relay is for its operator to say, not for this stack',
+      CFR1: 'The operator decides which countries may use a relay, not this stack',
       CFR2: noAcl,
-      CFR3: 'A second log, at the edge, keeps client addresses, so an operator asks for it',
-      CFR4: 'Without a domain CloudFront fixes the policy of its own certificate; with one the minimum is TLS 1.2 (2021)',
+      CFR3: 'A second log would store client addresses, so it is an option',
+      CFR4: 'Without a domain, CloudFront sets the policy of its own certificate; with one, the minimum is TLS 1.2 (2021)',
     },
     scanned: {
-      OneOrigin: 'A second origin would repeat a call that may have been answered and charged',
+      OneOrigin: 'A second origin could repeat a call that was already answered and charged',
       NoRootObject: 'Functions answer every path',
     },
   },
@@ -155,41 +155,44 @@ const reasons = {
       IAMNoInlinePolicy: oneRole,
       CloudWatchLogGroupEncrypted: ownKey,
       LambdaConcurrency:
-        'reservedConcurrency and moneyConcurrency reserve it; what is reserved is taken from all other functions of the account',
+        'The options reservedConcurrency and moneyConcurrency reserve it, which reduces the concurrency of all other functions of the account',
       LambdaDLQ:
-        'Streams and events keep what failed in the bucket of stream failures, and schedules run again; nothing else is invoked asynchronously',
-      LambdaInsideVPC: 'Function URLs do not stream from a VPC; DynamoDB and upstreams are public names',
+        'Failed records and events are stored in the bucket of stream failures, and schedules run again; nothing else is invoked asynchronously',
+      LambdaInsideVPC: 'Function URLs do not stream from a VPC; DynamoDB and upstreams have public endpoints',
       LambdaFunctionPublicAccessProhibited:
-        'The URLs are public, since no SDK signs for IAM; functions refuse whoever does not show the origin secret',
+        'The URLs are public, because client SDKs do not sign for IAM; functions reject requests without the origin secret',
     },
     scanned: {
       LambdaVariablesKey: ownKey,
     },
   },
   wildcards: { scanned: { WildcardResource: noResource } },
-  responses: { scanned: { Recovery: 'Stored responses expire within 30 days; every other table has it' } },
+  responses: {
+    scanned: {
+      Recovery: 'Stored responses expire within 30 days; every other table has point-in-time recovery',
+    },
+  },
   triggers: { listed: { CloudWatchLogGroupEncrypted: ownKey } },
   buckets: {
-    own: { S1: 'Readable by the account alone; a log of who reads it is for the account to keep' },
+    own: { S1: 'Only the account can read it; the account decides whether to log access' },
     listed: {
       S3DefaultEncryptionKMS: ownKey,
-      S3BucketLoggingEnabled:
-        'Readable by the account alone; a log of who reads it is for the account to keep',
-      S3BucketReplicationEnabled: 'Expires within weeks, and what it tells is in tables and logs too',
-      S3BucketVersioningEnabled: 'AWS writes each object once, under a name of its own',
-      S3BucketDefaultLockEnabled: 'Expires within weeks; nobody but the account can delete from it',
+      S3BucketLoggingEnabled: 'Only the account can read it; the account decides whether to log access',
+      S3BucketReplicationEnabled: 'Expires within weeks, and its content is also in tables and logs',
+      S3BucketVersioningEnabled: 'AWS writes each object once, under a unique name',
+      S3BucketDefaultLockEnabled: 'Expires within weeks; only the account can delete objects',
     },
     scanned: {
-      BucketPolicyUnseen: 'Object ownership turns ACLs off, and the policy beside it denies plain HTTP',
+      BucketPolicyUnseen: 'Object ownership disables ACLs, and the bucket policy denies plain HTTP',
     },
   },
   roles: { listed: { IAMNoInlinePolicy: oneRole }, scanned: { WildcardResource: noResource } },
   service: {
     own: {
       EC23: inside,
-      ECS2: 'Names, numbers and the stack’s id: every secret comes as one',
-      ECS4: 'The relay’s own metrics say what its alarms need; Container Insights costs more than they',
-      ELB2: 'The servers log one line per request; a second log keeps client addresses, so an operator asks for it at the edge',
+      ECS2: 'Only names, numbers and the stack’s id; secrets come from Secrets Manager',
+      ECS4: 'The relay’s own metrics are enough for its alarms; Container Insights would cost more',
+      ELB2: 'The servers log one line per request; a second log would store client addresses, so it is an option of CloudFront',
       VPC7: noFlows,
     },
     listed: {
@@ -198,32 +201,30 @@ const reasons = {
       ALBHttpToHttpsRedirection: inside,
       ELBv2ACMCertificateRequired: inside,
       ALBWAFEnabled: inside,
-      ELBLoggingEnabled: 'The servers log one line per request; one at the edge is the operator’s to ask for',
-      ELBDeletionProtectionEnabled: 'Holds nothing, and the stack that makes it again is protected itself',
+      ELBLoggingEnabled: 'The servers log one line per request; a log of CloudFront is an option',
+      ELBDeletionProtectionEnabled: 'Stores nothing, and the stack that creates it is protected itself',
       VPCFlowLogsEnabled: noFlows,
-      VPCDefaultSecurityGroupClosed: 'Nothing is in that group; CDK closes it by a function of its own',
+      VPCDefaultSecurityGroupClosed: 'Nothing uses this group; CDK would need a function to close it',
       VPCNoUnrestrictedRouteToIGW:
-        'Upstreams are anywhere; without NAT tasks have addresses that let nobody in but the balancer',
+        'Upstreams can have any address; without NAT, tasks have public addresses that only the load balancer can reach',
     },
-    scanned: { UpstreamsAnywhere: 'Upstreams are anywhere', WildcardResource: noResource },
+    scanned: { UpstreamsAnywhere: 'Upstreams can have any address', WildcardResource: noResource },
   },
   alarms: {
     listed: {
-      CloudWatchAlarmAction:
-        'Somebody to tell is the operator’s to name; while nobody is named, synthesis warns',
-      SNSEncryptedKMS:
-        'Says which alarm it is and nothing of customers; encryptionKeys.alarmTopic gives it a key',
+      CloudWatchAlarmAction: 'The operator sets the receivers; without any, synthesis warns',
+      SNSEncryptedKMS: 'Messages name the alarm and no customer data; encryptionKeys.alarmTopic sets a key',
     },
   },
   edge: {
     listed: {
-      WAFv2LoggingEnabled: 'A log of requests holds headers, and so the keys of customers',
-      CloudWatchAlarmAction: 'Somebody to tell is the operator’s to name',
-      SNSEncryptedKMS: 'Says which alarm it is, and nothing of customers',
+      WAFv2LoggingEnabled: 'A log of requests would contain headers, and so the keys of customers',
+      CloudWatchAlarmAction: 'The operator sets the receivers',
+      SNSEncryptedKMS: 'Messages name the alarm and no customer data',
     },
     scanned: {
       NoManagedRules:
-        'Nothing behind it runs Java, and rules that look for attacks in bodies refuse prompts about code',
+        'Nothing behind it runs Java, and rules that search bodies for attacks would reject prompts about code',
     },
   },
 } satisfies Record<string, Reasons>;
@@ -268,17 +269,17 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
     accept(
       each,
       ...secrets,
-      wildcard('*', 'AWS knows no resource of these actions, which read quotas and lists of models'),
+      wildcard('*', 'These actions have no resources; they read quotas and lists of models'),
       wildcard(
         formatFindingArn(`cloudformation:stack/${relayName}/*`),
-        'AWS asks for this very resource where a stack is named and its id is not known',
+        'AWS requires this resource if a stack is named without its id',
       ),
     );
   accept(
     operatorPolicies,
     wildcard(
       formatFindingArn(`dynamodb:table/${relayName}-restore-20*`),
-      'Copies have the second in their names that they are restored to',
+      'The names of copies contain the time to which they are restored',
     ),
   );
   // CDK adds this provider to a stack with a bucket that empties itself.
@@ -288,17 +289,22 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       provider,
       acknowledgeManaged(
         'AWSLambdaBasicExecutionRole',
-        "CDK's own, in a trial alone: it empties the bucket of stream failures before the stack is deleted",
+        'Created by CDK for trials only: it empties the bucket of stream failures before the stack is deleted',
       ),
     );
   for (const { role, lambda } of shiftRoles)
     accept(
       role,
-      wildcard('*', 'CodeDeploy asks for the states of alarms by name, and only reads them'),
+      wildcard('*', 'CodeDeploy only reads the states of alarms, by name'),
       wildcard(`<${logicalIdOf(lambda)}.Arn>:*`, 'Versions and aliases of one function'),
     );
   const ofInterfaces = constructs.inVpc
-    ? [wildcard('*', 'Lambda makes the network interfaces of a function, and nothing names them before')]
+    ? [
+        wildcard(
+          '*',
+          'Lambda creates the network interfaces of a function, so their ids are not known before',
+        ),
+      ]
     : [];
   if (canary) accept(canary, ...secrets, ...ofInterfaces);
   if (backup)
@@ -306,11 +312,11 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       backup,
       acknowledgeManaged(
         'AWSBackupServiceRolePolicyForBackup',
-        'What AWS Backup needs of a role, as its guide says; it follows what the service learns to do',
+        'The policy that the guide of AWS Backup requires; AWS updates it with the service',
         '<AWS::Partition>',
       ),
     );
-  if (service) accept(service, ...secrets, wildcard('*', 'ECR gives a token to log in for no resource'));
+  if (service) accept(service, ...secrets, wildcard('*', 'The login token of ECR has no resource'));
   for (const [name, relayFunction] of functions.byName) {
     const { streams, eventSecondsMax, readsSecrets } = functionDescriptions[name];
     accept(relayFunction, ...ofInterfaces, ...(readsSecrets ? secrets : []));
@@ -318,14 +324,11 @@ export function acknowledgeFindings(constructs: AcknowledgedConstructs): void {
       // The event source mapping chooses the object names.
       accept(
         relayFunction,
-        wildcard(
-          `<${logicalIdOf(failures)}.Arn>/*`,
-          'One bucket that holds nothing else, and only PutObject',
-        ),
+        wildcard(`<${logicalIdOf(failures)}.Arn>/*`, 'Only PutObject, in a bucket for nothing else'),
       );
   }
   if (!topic) return;
-  const why = 'What SNS asks for; of a key that is not known, only SNS can use it with these rights';
+  const why = 'SNS requires this; if the key is not known, only SNS can use it with these rights';
   const keys = `arn:${partition}:kms:${formatPlaceholder(stack.region, 'Region')}:${accountOf(topic)}:key/*`;
   accept(
     functions.get('notify'),
