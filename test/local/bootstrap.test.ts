@@ -86,6 +86,7 @@ describe('bootstrap', () => {
   });
 
   it('keeps Node’s compile cache for the next run, unless the caller chooses its folder', async () => {
+    useInstalled();
     write('infra/local/main.ts', 'console.log(process.env.NODE_COMPILE_CACHE);');
     const kept = file('node_modules', '.cache', 'node');
     vi.stubEnv('NODE_COMPILE_CACHE', undefined);

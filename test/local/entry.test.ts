@@ -3,14 +3,14 @@ import type { AddressInfo, Server } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { rawPost } from '../hardening/raw-client.ts';
 import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 import { keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
 
-/** Unusual requests to the running stack. */
+/** Unusual requests to the running stack, and repeats, which any environment answers, also after the first one has died. */
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 let money: MoneyReader;
@@ -52,11 +52,13 @@ beforeAll(async () => {
       ],
       ['charges', { id: 10, type: 'token-billing', models: ['plain', 'mirror'], input: 0.1, output: 0.2 }],
       ...rowsOfAccount('mirrored', 100),
+      ...rowsOfAccount('storing', 100, { store: true }),
     ],
   });
   alias.toPort = Number(new URL(stack.origin).port);
   money = new MoneyReader(stack);
-  await until(async () => (await money.accounts()).has('mirrored'));
+  // The demo account also has a balance.
+  await until(async () => (await money.accounts()).size === 3);
 });
 afterAll(async () => {
   await stack?.stop();
@@ -149,3 +151,65 @@ describe('a client that closes its side of the connection', () => {
     expect(await send(whole.slice(0, -5))).toMatch(/^HTTP\/1\.1 400 /);
   });
 });
+
+const postWithKey = (key: string, stream: boolean, content = 'Hello') =>
+  stack.post(
+    { model: 'plain', stream, messages: [{ role: 'user', content }] },
+    { headers: { authorization: `Bearer ${keyOf('storing')}`, 'idempotency-key': key } },
+  );
+
+const idOf = ({ headers }: Response): string => headers.get('x-request-id') ?? '';
+
+/** The headers of an answer. */
+const ownHeaders = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => /^(content-type|x-relay-.*)$/.test(name)));
+
+describe('a repeat of a key that may store', () => {
+  beforeEach(() => {
+    upstream.script(textStream('Hello there.'));
+    upstream.forget();
+  });
+
+  it.each([false, true])('gets the first answer from a new environment, stream: %s', async (stream) => {
+    const key = `answered ${stream}`;
+    const first = await postWithKey(key, stream);
+    const text = await first.text();
+    expect(text).toContain('Hello');
+    await stack.logged(idOf(first));
+    stack.killChatProcesses();
+    const again = await repeatedUntilAlive(() => postWithKey(key, stream));
+    expect([again.status, await again.text()]).toEqual([200, text]);
+    expect(ownHeaders(again)).toEqual({ ...ownHeaders(first), 'x-relay-replayed': idOf(first) });
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  it('is told to wait while the first one runs, then gets its answer', async () => {
+    const release = Promise.withResolvers<void>();
+    upstream.script(async (call, reply) => {
+      await release.promise;
+      await textStream('Hello there.')(call, reply);
+    });
+    const running = postWithKey('running', false);
+    await upstream.nextRequest();
+    const early = await postWithKey('running', false);
+    expect([early.status, early.headers.get('retry-after')]).toEqual([409, '5']);
+    release.resolve();
+    const first = await running;
+    const text = await first.text();
+    await stack.logged(idOf(first));
+    expect(await (await postWithKey('running', false)).text()).toBe(text);
+    const other = await postWithKey('running', false, 'Goodbye');
+    expect(other.status).toBe(422);
+    expect(await other.json()).toMatchObject({ error: { param: 'messages' } });
+    expect(upstream.requests).toHaveLength(1);
+  });
+});
+
+/** Retries a call that hits a dying environment, which is a 502, as on Lambda. */
+async function repeatedUntilAlive(call: () => Promise<Response>): Promise<Response> {
+  for (;;) {
+    const response = await call();
+    if (response.status !== 502) return response;
+    await response.text();
+  }
+}
