@@ -17,6 +17,8 @@ export interface RelaySize {
   channels: number;
   /** Ledger rows of the first account. A page never reads rows of two accounts. */
   rows: number;
+  /** Minutes with calls, by default those of a day. */
+  minutes?: number;
 }
 
 const dayMs = 86_400_000;
@@ -247,8 +249,8 @@ const servedRows = (size: RelaySize): Row[] =>
     ),
   );
 
-const minuteRows = ({ nowMs }: RelaySize): Row[] =>
-  range(24 * 60).map((back) => {
+const minuteRows = ({ nowMs, minutes = 24 * 60 }: RelaySize): Row[] =>
+  range(minutes).map((back) => {
     const iso = new Date(Math.floor(nowMs / 60_000 - back) * 60_000).toISOString();
     const calls = Math.floor(60 + 40 * Math.sin(back / 40) + 25 * noise(back));
     return Object.assign(figures(calls, back), {

@@ -8,7 +8,8 @@ let visitor: Visitor;
 let reader: Visitor;
 beforeAll(async () => {
   rig = await startConsoleRig();
-  await seedRelay(rig.client, { nowMs: Date.now(), accounts: 5, models: 20, channels: 4, rows: 20 });
+  const size = { accounts: 5, models: 20, channels: 4, rows: 20, minutes: 90 };
+  await seedRelay(rig.client, { nowMs: Date.now(), ...size });
   visitor = await enter(await rig.serve());
   reader = await enter(await rig.serve({ readOnly: true }));
 });
