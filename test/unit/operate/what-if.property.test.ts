@@ -165,7 +165,7 @@ describe('the estimated effect of an edit on past calls, from their sums,', () =
           expect(isBetween(sumOver(own, after), revenue.after)).toBe(true);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 

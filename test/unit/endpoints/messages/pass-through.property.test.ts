@@ -109,7 +109,7 @@ it("the relay sends the client's Messages request, changing only model, limit, s
       expect(up).toContain(JSON.stringify(body.messages));
       expect(rig.sent[0]?.headers).toMatchObject(headers);
     }),
-    { numRuns: 80, seed: 26 },
+    { numRuns: 40, seed: 26 },
   );
 });
 
@@ -218,7 +218,7 @@ describe("the relay returns the upstream's Messages answer, changing only id, mo
         const { x_applied: _, ...same } = folded;
         expect(JSON.parse((await ask(asked, [JSON.stringify(whole)])).answer.text)).toEqual(same);
       }),
-      { numRuns: 80, seed: 26 },
+      { numRuns: 40, seed: 26 },
     );
   });
 });

@@ -323,7 +323,7 @@ describe.each([...ways, ['embeddings', 'embeddings'] as [Endpoint, Endpoint]])(
           if (went.length === 0) expect(last?.['prompt_tokens']).not.toBe(count);
           if (went.length < marks.length) expect(answer.headers['x-relay-dropped'] ?? '').not.toBe('');
         }),
-        { numRuns: 60 },
+        { numRuns: 30 },
       );
     });
 
