@@ -119,7 +119,7 @@ describe('`ops request` explains a call', () => {
     upstreams[0].script(errorStatus(400, foreign));
     const story = await storyOf(
       await call('trio'),
-      /passed over +channel reserve, waiting for the Retry-After of its upstream, rate_limit, for another \d+ s/,
+      /skipped +channel reserve, waiting for the Retry-After of its upstream, rate_limit, for another \d+ s/,
       /because +upstream_refused_400/,
       /Next: the upstream rejected the request as invalid/,
     );

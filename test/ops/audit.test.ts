@@ -121,7 +121,7 @@ describe('audit', () => {
     expect(JSON.parse(run.output)).toMatchObject({
       accounts: 2,
       findings: [
-        expect.stringContaining('does the sweeper run?') as string,
+        expect.stringContaining('check that the sweeper runs') as string,
         'acme: grant late is not applied: no ledger row names it',
         'acme: grant start-acme has the amount 1000, but 10 was applied: later edits have no effect',
         'unknown: grant first is not applied: not taken',

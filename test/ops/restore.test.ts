@@ -354,7 +354,7 @@ describe('a restore', () => {
     const run = await runOps('restore --to 2026-11-10T12:00:30Z --wait 0 --yes', {
       AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
     });
-    expect(run.output).toContain(`request ${id} is open, though it ended`);
+    expect(run.output).toContain(`request ${id} is still open, though it expired`);
     expect((await rig.item('other'))?.open.has(id)).toBe(true);
     expect((await rig.item('other'))?.available).toBe(yuan('4.7'));
   });

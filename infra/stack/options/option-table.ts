@@ -131,7 +131,7 @@ const idsOf = (kind: string, most: number) => {
 };
 
 export const optionTable = {
-  region: declareOption(regionName, 'region of the stage, whatever the environment says'),
+  region: declareOption(regionName, 'region of the stage; overrides the environment'),
   frontDoor: declareOption(
     z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
     'what clients call: CloudFront, CloudFront with API Gateway, or API Gateway for everyone or for your VPCs',
@@ -353,7 +353,7 @@ export const optionTable = {
   ),
   webAclRequestsPerMinute: declareOption(
     matchCount(10, 2_000_000),
-    'requests a minute that the new ACL allows each address',
+    'requests per minute that the new ACL allows for each address',
     600,
   ),
   accessLog: declareOption(
@@ -378,7 +378,7 @@ export const optionTable = {
   ),
   ledgerStream: declareOption(
     kinesisArn,
-    'your Kinesis data stream in the region of the stage, which gets every new row of the ledger',
+    'your Kinesis data stream in the region of the stage, which receives every new ledger row',
   ),
   encryptionKeyArn: declareOption(
     keyArn,

@@ -89,7 +89,7 @@ async function sendOnce(call: Call, signal: AbortSignal): Promise<UpstreamReply>
   return replied;
 }
 
-const createAbortError = (): TransportError => new TransportError('aborted', 'The call was given up.');
+const createAbortError = (): TransportError => new TransportError('aborted', 'The call was aborted.');
 
 function openRequest({ method = 'POST', url, agent, body, headers }: Call, secure: boolean): ClientRequest {
   const options = {
@@ -249,7 +249,7 @@ const refuseAddresses = (
     : createLookupError('EPRIVATE');
 
 const createLookupError = (code: string): NodeJS.ErrnoException =>
-  Object.assign(new Error('The name leads to no address that may be called.'), { code });
+  Object.assign(new Error('The host name has no public address.'), { code });
 
 // The reply's body: an async sequence that can be returned early, decompressed if needed.
 
@@ -298,7 +298,7 @@ function readBytes(reply: IncomingMessage, signal: AbortSignal): AsyncIterable<U
           } catch {
             if (left) return { done: true, value: undefined };
             throw signal.aborted
-              ? new TransportError('aborted', 'The call was given up while the reply was read.')
+              ? new TransportError('aborted', 'The call was aborted while the reply was read.')
               : new TransportError('reset', 'The connection broke while the reply was read.');
           }
         },

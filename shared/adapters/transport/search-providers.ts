@@ -104,7 +104,7 @@ async function readJson(reply: UpstreamReply): Promise<unknown> {
   if (reply.status !== 200) throw new SearchRefused(`The search provider answered ${reply.status}.`);
   for await (const chunk of reply.body) {
     bytes += chunk.byteLength;
-    if (bytes > bodyBytesMax) throw new SearchFailure('The search provider sends too much.');
+    if (bytes > bodyBytesMax) throw new SearchFailure('The answer of the search provider is too large.');
     chunks.push(chunk);
   }
   const json = parseJson(Buffer.concat(chunks).toString('utf8'));

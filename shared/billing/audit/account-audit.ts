@@ -39,7 +39,7 @@ function checkBalance({ item }: AccountRecords): Finding[] {
   return [
     difference !== 0n &&
       `${sums} is not the granted ${formatYuan(item.granted)}${item.metered === undefined ? '' : ` + metered ${formatYuan(item.metered)}`}: ${formatYuan(difference)} too much`,
-    item.moved !== 0n && `its shards received ${formatYuan(item.moved)} yuan that no shard gave`,
+    item.moved !== 0n && `its shards received ${formatYuan(item.moved)} yuan that no shard sent`,
     ...(item.shards ? findImbalances(item.shards) : []).map(
       (off) => `shard ${off.shard} is off by ${formatYuan(off.difference)} yuan`,
     ),
@@ -76,7 +76,7 @@ const checkOpenEntries = ({ item, readMs }: AccountRecords): Finding[] =>
   [...item.open].map(
     ([id, { until }]) =>
       until * 1000 + overdueMs < readMs &&
-      `request ${id} is open, though it ended by ${isoTime(until * 1000)}: does the sweeper run?`,
+      `request ${id} is still open, though it expired at ${isoTime(until * 1000)}: check that the sweeper runs`,
   );
 
 function checkPlanCounts(records: AccountRecords): Finding[] {

@@ -50,7 +50,7 @@ export function explainChargeAboveReserve(row: CloseRow): string | undefined {
   const price = parsePrice(row.price);
   const tokens = tokensOf(row);
   if (findTariffProblem(row) !== undefined || price?.type !== 'token-billing' || !tokens)
-    return 'its price is not the one that it was reserved at';
+    return 'its price differs from the price of its reservation';
   const { prompt_tokens: input, completion_tokens: output } = tokens;
   const ofInput = computeCost(price, { ...tokens, completion_tokens: 0 });
   const [part, count, covered] =
@@ -98,7 +98,7 @@ function findCostProblem(row: CloseRow, price: Price): string | undefined {
   const due = listPermittedCharges(row, price);
   if (due === undefined || (row.cost !== undefined && due.includes(row.cost))) return undefined;
   const said = row.cost === undefined ? 'nothing' : formatYuan(row.cost);
-  return `it says it would have cost ${said}, expected ${due.map(formatYuan).join(' or ')} yuan`;
+  return `its recorded cost is ${said}, expected ${due.map(formatYuan).join(' or ')} yuan`;
 }
 
 /** Permitted charges of a settled call with its search, or undefined if the row has no token counts. */

@@ -134,7 +134,7 @@ export function explainSteps({ line, events }: LoggedRequest): RequestStep[] {
     ['for', describeWhom(fields)],
     ['wanted', wanted.join(', ')],
     ['reserved', wanted.length > 0 ? undefined : describeReservation(fields)],
-    ...passed_over.map((one): RequestStep => ['passed over', describePassedOver(one)]),
+    ...passed_over.map((one): RequestStep => ['skipped', describePassedOver(one)]),
     ...attempts.map((one): RequestStep => [
       `tried${formatPart(' +', one.at, ' ms') ?? ''}`,
       describeAttempt(one),

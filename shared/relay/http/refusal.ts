@@ -128,7 +128,7 @@ export function toRefusal(error: unknown): Refusal {
     const id = storeRequestId(error);
     return refuse(
       'unavailable',
-      'The relay cannot reach its store right now. Nothing was charged; try again.',
+      'The relay cannot reach its database right now. Nothing was charged; try again.',
       {
         headers: { 'retry-after': '2' },
         reason: 'store_unavailable',

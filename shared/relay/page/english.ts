@@ -288,7 +288,7 @@ export const accountInEnglish = {
   answered: (status: number) => `The relay returned status ${status}.`,
   request: (id: string) => ` (request ${id})`,
   refusedKey:
-    ' If it worked before, it was disabled, replaced or has expired. Whoever manages the keys of your account can see its status under Keys.',
+    ' If it worked before, it was disabled, replaced or has expired. The person who manages the keys of your account can see its status under Keys.',
   unreachable: (why: string) => `The relay could not be reached: ${why}`,
 
   you: 'You',

@@ -253,7 +253,7 @@ describe('the ledger row of a call', () => {
     [
       'another price',
       { ...dear, tariff: '1:tokens:0.018:0.072' },
-      'its price is not the one that it was reserved at',
+      'its price differs from the price of its reservation',
     ],
   ])('that cost more than it reserved gives the reason: %s', (_case, more, cause) => {
     const said = explainChargeAboveReserve(rowOf(more));
