@@ -1,0 +1,4 @@
+/** Deployments to CloudFormation's double. They share a file because each worker that loads its engine of schemas computes a second more. */
+import './service-rules.ts';
+import './deployer-policy.ts';
+import './published-template.ts';
