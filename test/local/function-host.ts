@@ -2,6 +2,7 @@ import path from 'node:path';
 import { createFrontDoor, distributionOf } from '../../infra/local/distribution.ts';
 import { createFunctionUrl, type InvokeMode } from '../../infra/local/lambda/function-url.ts';
 import { LocalFunction } from '../../infra/local/lambda/local-function.ts';
+import { compileCache } from '../support/compile-cache.ts';
 
 export interface HostOptions {
   fixture: 'streaming' | 'plain';
@@ -35,7 +36,11 @@ export async function startHost(options: HostOptions): Promise<FunctionHost> {
       handler: options.handler ?? 'index.handler',
       timeoutMs: options.timeoutMs ?? 30_000,
       memoryMegabytes: 256,
-      environment: { PATH: process.env['PATH'] ?? '', CONTROL_URL: options.controlUrl ?? '' },
+      environment: {
+        ...compileCache,
+        PATH: process.env['PATH'] ?? '',
+        CONTROL_URL: options.controlUrl ?? '',
+      },
       environmentsMax: options.environmentsMax ?? 4,
     },
     (line) => log.push(line),

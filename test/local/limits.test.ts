@@ -10,7 +10,7 @@ const budget = 2;
 const callsAMinute = 3;
 /** Calls at once, each in a process. */
 const crowd = 6;
-const marksWithin = { timeout: 10_000, interval: 100 };
+const marksWithin = { timeout: 10_000, interval: 300 };
 
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
