@@ -260,11 +260,11 @@ const minuteRows = ({ nowMs, minutes = 24 * 60 }: RelaySize): Row[] =>
     });
   });
 
-/** The first account called 20 models for a month, the second all of them for ten days. */
+/** The first account called 20 models for a month, the second all of them for eight days. */
 const dayRows = ({ models, nowMs }: RelaySize): Row[] =>
   [
     { account: accountAt(0), called: Math.min(models, 20), days: 30 },
-    { account: accountAt(1), called: models, days: 10 },
+    { account: accountAt(1), called: models, days: 8 },
   ].flatMap(({ account, called, days }) =>
     range(days).flatMap((back) =>
       range(called).map((model) => {

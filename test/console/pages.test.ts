@@ -22,9 +22,9 @@ let rig: ConsoleRig;
 let visitor: Visitor;
 beforeAll(async () => {
   rig = await startConsoleRig();
-  await seedRelay(rig.client, { nowMs, accounts: 2000, models: 300, channels: 8, rows: 1500 });
+  await seedRelay(rig.client, { nowMs, accounts: 2000, models: 300, channels: 8, rows: 600 });
   visitor = await enter(await rig.serve());
-  // 21,000 items, which take long on a busy machine.
+  // 20,000 items, which take long on a busy machine.
 }, 180_000);
 afterAll(async () => rig.stop());
 
