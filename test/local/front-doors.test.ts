@@ -201,7 +201,7 @@ describe.each(Object.keys(doors))('behind %s', (door) => {
     expect(JSON.parse(refusal)).toEqual({
       type: 'error',
       error: {
-        message: expect.stringContaining('some 4.5 MB') as string,
+        message: expect.stringContaining('4.5 MB') as string,
         type: 'invalid_request_error',
         param: null,
         code: 'request_too_large',
