@@ -122,12 +122,16 @@ interface Host {
   process: ProcessContext;
   /** For what fails before a command runs. */
   terminal: Terminal;
+  /** The command line, which can run no command of a group that it does not name. */
+  words?: readonly string[] | undefined;
 }
 
 /** Makes commander's commands. A group's help has two examples of each of its commands. */
 export function addCommands(program: Command, given: CommandGroup | CommandDefinition, hosting: Host): void {
   if (!('commands' in given)) return addCommand(program, given, hosting);
   const group = program.command(given.name).description(given.does);
+  // Creating all commands takes 3 ms, longer than many commands.
+  if (hosting.words?.includes(given.name) === false) return;
   if (given.notes !== undefined) group.addHelpText('after', given.notes);
   for (const each of given.commands) addCommand(group, each, hosting);
   const examples = given.commands.flatMap((each) =>

@@ -114,7 +114,11 @@ function suggestCommand(text: string): string {
   return command === undefined ? text : `${first}(Did you mean ${command}?)\n`;
 }
 
-export function createProgram(process: ProcessContext, terminal = new Terminal(process)): Command {
+/** @param words creates only the commands of groups that are among them. Default: all */
+export function createProgram(
+  process: ProcessContext,
+  { terminal = new Terminal(process), words }: { terminal?: Terminal; words?: readonly string[] } = {},
+): Command {
   const program = addTargetOptions(new Command(programName))
     // npx keeps options that stand before the command to itself.
     .usage('<command> [options]')
@@ -128,7 +132,7 @@ export function createProgram(process: ProcessContext, terminal = new Terminal(p
     })
     .addHelpText('after', help)
     .addHelpText('after', formatExamples(programExamples));
-  for (const each of commands) addCommands(program, each, { process, terminal });
+  for (const each of commands) addCommands(program, each, { process, terminal, words });
   return program;
 }
 
@@ -157,7 +161,7 @@ function endOf(error: unknown): ProgramEnd {
 export async function runProgram(words: string[], process: ProcessContext): Promise<number> {
   const terminal = new Terminal(process);
   try {
-    await createProgram(process, terminal).parseAsync(words, { from: 'user' });
+    await createProgram(process, { terminal, words }).parseAsync(words, { from: 'user' });
     return 0;
   } catch (error) {
     const { exitCode, remark, message } = endOf(error);

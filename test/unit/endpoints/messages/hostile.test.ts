@@ -459,29 +459,29 @@ describe('a hostile body', () => {
   const use = call('same');
   const result = { type: 'tool_result', tool_use_id: 'same', content: null };
 
-  it.each<[string, object, number]>([
-    ['100,000 blocks', { messages: [user(many)] }, 200],
-    ['10,000 tools', { tools }, 200],
-    ['names of prototypes', { ...odd, messages: [user([{ type: 'x', ...odd }])] }, 200],
-    ['no content', { messages: [user([])] }, 200],
-    ['an answer to continue', { messages: [user('x'), { role: 'assistant', content: 'The ' }] }, 200],
-    ['a result without a call', { messages: [user([result])] }, 200],
+  it.each<[string, number, object]>([
+    ['100,000 blocks', 200, { messages: [user(many)] }],
+    ['10,000 tools', 200, { tools }],
+    ['names of prototypes', 200, { ...odd, messages: [user([{ type: 'x', ...odd }])] }],
+    ['no content', 200, { messages: [user([])] }],
+    ['an answer to continue', 200, { messages: [user('x'), { role: 'assistant', content: 'The ' }] }],
+    ['a result without a call', 200, { messages: [user([result])] }],
     [
       'one id of two calls',
-      { messages: [user('x'), { role: 'assistant', content: [use, use] }, user([result, result])] },
       200,
+      { messages: [user('x'), { role: 'assistant', content: [use, use] }, user([result, result])] },
     ],
-    ['a long name', { tools: [{ name: 'n'.repeat(128), input_schema: {} }] }, 200],
-    ['nulls', { tools: null, system: null, thinking: null, metadata: null, stop_sequences: null }, 200],
-    ['a list for metadata', { metadata: [] }, 400],
-    ['null for content', { messages: [user(null)] }, 400],
-    ['an invalid block', { messages: [user([null])] }, 400],
-    ['a block without a type', { messages: [user([{ text: 'x' }])] }, 400],
-    ['an invalid role', { messages: [{ role: 'tool', content: 'x' }] }, 400],
-    ['no messages', { messages: [] }, 400],
-    ['half a token', { max_tokens: 0.5 }, 400],
-    ['a text for tools', { tools: 'f' }, 400],
-  ])('with %s is answered %o', async (_what, more, status) => {
+    ['a long name', 200, { tools: [{ name: 'n'.repeat(128), input_schema: {} }] }],
+    ['nulls', 200, { tools: null, system: null, thinking: null, metadata: null, stop_sequences: null }],
+    ['a list for metadata', 400, { metadata: [] }],
+    ['null for content', 400, { messages: [user(null)] }],
+    ['an invalid block', 400, { messages: [user([null])] }],
+    ['a block without a type', 400, { messages: [user([{ text: 'x' }])] }],
+    ['an invalid role', 400, { messages: [{ role: 'tool', content: 'x' }] }],
+    ['no messages', 400, { messages: [] }],
+    ['half a token', 400, { max_tokens: 0.5 }],
+    ['a text for tools', 400, { tools: 'f' }],
+  ])('with %s is answered with status %i', async (_what, status, more) => {
     const native = await ask({ ...base, ...more }, { steps });
     const other = await ask({ ...base, ...more }, { steps: chat, channels: [{}] });
     expect([native.answer.status, other.answer.status]).toEqual([
