@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, PutCommand } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import OpenAI from 'openai';
 import type { ClientOptions } from 'openai';
 import { startLocalStack } from '../support/local-stack.ts';
@@ -90,6 +90,10 @@ async function putRows(
     region: 'local',
     credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
   });
+  const documents = DynamoDBDocumentClient.from(dynamodb);
+  const { Item: openai } = await documents.send(
+    new GetCommand({ TableName: 'relay-channels', Key: { id: 'demo-gpt' } }),
+  );
   const channel = { type: 'openai', endpoint: upstreamEndpoint, priority: 100, state: true };
   const channels = [
     {
@@ -97,6 +101,14 @@ async function putRows(
       id: 'scripted',
       models: [models.scripted, models.slashed],
       mapper: { [models.scripted]: 'upstream-model' },
+    },
+    {
+      id: 'packed',
+      type: 'azure',
+      endpoint: openai?.['endpoint'] as string,
+      models: ['packed'],
+      mapper: { packed: 'text-embedding-3-small' },
+      state: true,
     },
     ...moreModels.map((model) => ({ ...channel, id: model, priority: 90, models: [model] })),
   ];
@@ -107,13 +119,12 @@ async function putRows(
     { hash: hashed(storingKeys.second), account: 'test', store: true },
     { hash: hashed(storingKeys.other), account: 'other', store: true },
   ];
-  const documents = DynamoDBDocumentClient.from(dynamodb);
   await Promise.all([
     ...channels.map((Item) => documents.send(new PutCommand({ TableName: 'relay-channels', Item }))),
     ...keys.map((Item) => documents.send(new PutCommand({ TableName: 'relay-keys', Item }))),
   ]);
   dynamodb.destroy();
-  await waitUntilServed(dynamodbEndpoint, [models.scripted, models.slashed, ...moreModels]);
+  await waitUntilServed(dynamodbEndpoint, [models.scripted, models.slashed, 'packed', ...moreModels]);
 }
 
 const hashed = (key: string): string => createHash('sha256').update(key).digest('hex');

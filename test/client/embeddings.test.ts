@@ -1,13 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { DynamoDBDocumentClient, GetCommand, PutCommand, ScanCommand } from '@aws-sdk/lib-dynamodb';
+import { DynamoDBDocumentClient, ScanCommand } from '@aws-sdk/lib-dynamodb';
 import { OpenAIEmbeddings } from '@langchain/openai';
 import { cosineSimilarity, embed, embedMany } from 'ai';
 import type OpenAI from 'openai';
 import { NotFoundError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aiSdks } from '../support/ai-sdks.ts';
-import { waitUntilServed } from '../support/published.ts';
 import { clientStack } from './client-stack.ts';
 
 /** Vectors of an upstream that returns numbers, and of OpenAI's double, which returns bytes as Azure. */
@@ -23,19 +22,6 @@ beforeAll(async () => {
   documents = DynamoDBDocumentClient.from(
     new DynamoDBClient({ endpoint: stack.dynamodbEndpoint, region: 'local', credentials }),
   );
-  const { Item: openai } = await documents.send(
-    new GetCommand({ TableName: 'relay-channels', Key: { id: 'demo-gpt' } }),
-  );
-  const packed = {
-    id: 'packed',
-    type: 'azure',
-    endpoint: openai?.['endpoint'] as string,
-    models: ['packed'],
-    mapper: { packed: 'text-embedding-3-small' },
-    state: true,
-  };
-  await documents.send(new PutCommand({ TableName: 'relay-channels', Item: packed }));
-  await waitUntilServed(stack.dynamodbEndpoint, ['packed']);
 }, 60_000);
 afterAll(() => documents?.destroy());
 

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type OpenAI from 'openai';
 import { runOps } from '../ops/run-ops.ts';
-import { servedModels, vendorStack } from './vendor-stack.ts';
+import { addToStack, servedModels, vendorStack } from './vendor-stack.ts';
 
 type Input = OpenAI.Responses.ResponseInputItem[];
 
@@ -12,10 +12,14 @@ const priced = servedModels.flatMap(({ model, ...own }) =>
   compacting.has(model) ? [{ ...own, model: `priced-${model}`, upstream: model }] : [],
 );
 
+addToStack(() => ({
+  models: priced,
+  rows: [{ table: 'charges', row: { id: 700, models: priced.map(({ model }) => model), ...price } }],
+}));
+
 let stack: Awaited<ReturnType<typeof vendorStack>>;
 beforeAll(async () => {
-  const models = priced.map(({ model }) => model);
-  stack = await vendorStack(priced, [{ table: 'charges', row: { id: 700, models, ...price } }]);
+  stack = await vendorStack();
 }, 60_000);
 
 const said = (role: 'user' | 'assistant', content: string): Input[number] => ({ role, content });

@@ -8,7 +8,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { closeServer, listenOnLoopback, createProgramServer } from '../../infra/local/host/loopback.ts';
-import { vendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
+import { addToStack, vendorStack, type ServedModel, type VendorStack } from './vendor-stack.ts';
 
 type Json = Record<string, unknown>;
 
@@ -201,8 +201,8 @@ const gates = Object.values(vendorOf).map((vendor) =>
 );
 const namesOf = (model: string): string => `long-${model}`;
 
-beforeAll(async () => {
-  const rows = Object.entries(vendorOf).flatMap(([upstream, vendor], at) =>
+addToStack(async () => {
+  const models = Object.entries(vendorOf).flatMap(([upstream, vendor], at) =>
     (gates[at] ?? []).map(async (gate, index): Promise<ServedModel> => {
       const model = namesOf(upstream);
       const own = { id: `${vendor}-${index}`, endpoint: await gate.url(), priority: 2 - index };
@@ -210,7 +210,10 @@ beforeAll(async () => {
       return { model, upstream, vendor, row: { ...type, ...own } };
     }),
   );
-  stack = await vendorStack(await Promise.all(rows));
+  return { models: await Promise.all(models) };
+});
+beforeAll(async () => {
+  stack = await vendorStack();
 }, 60_000);
 afterAll(async () => {
   await Promise.all(gates.flat().map(({ server }) => closeServer(server)));

@@ -12,7 +12,7 @@ import { generateText, isStepCount, streamText, tool } from 'ai';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
 import { keyHash } from '../../shared/wire/ids.ts';
-import { servedModels, vendorStack } from './vendor-stack.ts';
+import { addToStack, servedModels, vendorStack } from './vendor-stack.ts';
 
 const haiku = { model: 'claude-haiku-4-5', vendor: 'anthropic', row: { type: 'anthropic' } };
 const models = [...servedModels, haiku];
@@ -28,10 +28,12 @@ const rows = [
   },
 ];
 
+addToStack(() => ({ models: [haiku], rows }));
+
 let stack: Awaited<ReturnType<typeof vendorStack>>;
 let baseURL: string;
 beforeAll(async () => {
-  stack = await vendorStack([haiku], rows);
+  stack = await vendorStack();
   baseURL = stack.baseUrl.replace(/\/v1$/, '');
 }, 60_000);
 

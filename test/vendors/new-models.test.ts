@@ -2,7 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { chatLoop } from './tool-loop.ts';
-import { vendorStack, type ServedModel } from './vendor-stack.ts';
+import { addToStack, vendorStack, type ServedModel } from './vendor-stack.ts';
 
 const messages = [{ role: 'user' as const, content: 'hello' }];
 const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
@@ -68,9 +68,11 @@ const served = announced.flatMap(({ upstream, vendor, row, said, rules }): Serve
   { model: `untold-${upstream}`, upstream, vendor, row },
 ]);
 
+addToStack(() => ({ models: served }));
+
 let stack: Awaited<ReturnType<typeof vendorStack>>;
 beforeAll(async () => {
-  stack = await vendorStack(served);
+  stack = await vendorStack();
 }, 60_000);
 
 /** What the vendor rejected in a model's calls, starting at a request. */

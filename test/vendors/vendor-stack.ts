@@ -60,24 +60,40 @@ interface MoreRows {
   row: Record<string, unknown>;
 }
 
+interface More {
+  models?: ServedModel[];
+  rows?: MoreRows[];
+}
+
+const added: (() => More | Promise<More>)[] = [];
+
+/**
+ * Adds to the one stack when a file is loaded, which is before the stack starts: a function that has read its
+ * configuration within the last second rejects models that are newer.
+ */
+export const addToStack = (more: () => More | Promise<More>): void => void added.push(more);
+
 let running: Promise<VendorStack> | undefined;
 
-/** One stack for all files of this folder, which run one after another. Each adds its models and rows. */
-export async function vendorStack(
-  moreModels: ServedModel[] = [],
-  moreRows: MoreRows[] = [],
-): Promise<Omit<VendorStack, 'stop'>> {
-  running ??= startVendorStack();
-  const stack = await running;
-  await putRows(stack.dynamodbEndpoint, stack.vendors, { served: moreModels, rows: moreRows });
-  return stack;
+/** One stack for all files of this folder, which run one after another. */
+export async function vendorStack(): Promise<Omit<VendorStack, 'stop'>> {
+  running ??= Promise.all(added.map(async (more) => more())).then((all) =>
+    startVendorStack(
+      all.flatMap(({ models = [] }) => models),
+      all.flatMap(({ rows = [] }) => rows),
+    ),
+  );
+  return running;
 }
 
 export async function stopVendorStack(): Promise<void> {
   await (await running)?.stop();
 }
 
-export async function startVendorStack(moreModels: ServedModel[] = []): Promise<VendorStack> {
+export async function startVendorStack(
+  moreModels: ServedModel[] = [],
+  moreRows: MoreRows[] = [],
+): Promise<VendorStack> {
   const vendors = await startVendors();
   const stack = await startLocalStack();
   await putRows(stack.dynamodbEndpoint, vendors, {
@@ -85,6 +101,7 @@ export async function startVendorStack(moreModels: ServedModel[] = []): Promise<
     rows: [
       { table: 'keys', row: { hash: keyHash(storingKey), account: 'test', store: true } },
       { table: 'keys', row: { hash: keyHash(neighboursKey), account: 'neighbour' } },
+      ...moreRows,
     ],
   });
   return {
