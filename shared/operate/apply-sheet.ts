@@ -259,7 +259,7 @@ async function planCredit(
   const earlier = grants.find(({ grantId }) => grantId === credit.id);
   if (earlier && parseYuan(earlier.amount) !== plan.amount)
     throw usageFailure(
-      `grant "${credit.id}" of ${account} already exists with ${formatWrittenMoney(earlier.amount)}: use another id for another credit`,
+      `grant "${credit.id}" of ${account} already exists with ${formatWrittenMoney(earlier.amount)}: use another id for another grant`,
     );
   const changes = earlier ? [] : plan.changes.filter(({ table }) => table === 'grants');
   return { ...plan, changes, isWritten: earlier !== undefined };
@@ -275,7 +275,7 @@ function sumUp(plans: readonly LinePlan[]): { lines: string[]; total: NanoYuan }
   const credits = plans.flatMap(({ credit }) => credit ?? []);
   const made = credits.filter(({ isWritten }) => !isWritten);
   const total = made.reduce((sum, { amount }) => sum + amount, 0n);
-  const credited = `Credits: ${formatMoney(total)} in ${formatCount(made.length, 'grant')}; ${formatInteger(credits.length - made.length)} credited before`;
+  const credited = `Credit ${formatMoney(total)} in ${formatCount(made.length, 'grant')}; ${formatInteger(credits.length - made.length)} credited before`;
   return {
     lines: [
       ...sumStates('Customers', customers),

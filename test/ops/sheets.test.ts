@@ -42,7 +42,7 @@ describe('a sheet of customers', () => {
     const file = fileOf('new.csv', `${head}one,VIP,5,g1,100.5,main,"a, b"\ntwo,,,g1,2,main,\nthree,,,,,,\n`);
     const dry = await rig.ops(['customer', 'apply', file, '--dry-run']);
     expect(dry.output).toContain('Customers: 3 new, 0 changed, 0 unchanged');
-    expect(dry.output).toContain('Credits: ¥102.50 in 2 grants; 0 credited before');
+    expect(dry.output).toContain('Credit ¥102.50 in 2 grants; 0 credited before');
     expect(dry.output).toContain('Keys: 2 new');
     expect(await rig.row('accounts', { account: 'one' })).toBeUndefined();
 

@@ -174,7 +174,7 @@ const nearEmptyColumns: Column<ReportView['nearEmpty'][number]>[] = [
 ];
 
 const creditColumns: Column<ReportView['credits'][number]>[] = [
-  ['kind', 'CREDITED BY', ({ kind }) => kind],
+  ['kind', 'GRANTED BY', ({ kind }) => kind],
   ['grants', 'GRANTS', ({ grants }) => grants],
   ['amount', 'AMOUNT', ({ amount }) => formatYuan(amount), ({ amount }) => showYuan(amount)],
 ];
@@ -236,7 +236,7 @@ function renderReportFile(view: ReportView): Promise<string> {
       ${renderFileTable('Models', listServedColumns('model'), view.models)}
       ${renderFileTable('Channels, slowest first', channelColumns, view.channels)}
       ${renderFileTable('Low balances', nearEmptyColumns, view.nearEmpty)}
-      ${renderFileTable('Credits', creditColumns, view.credits)}
+      ${renderFileTable('Grants', creditColumns, view.credits)}
       ${marks.length > 0 && html`<h2>Errors and warnings</h2>`}
       ${marks.map((mark) => html`<p>${nameOf(mark)}: ${markTextOf(mark)}</p>`)}
       ${problems.map((problem) => html`<p>Not included: ${problem}</p>`)}

@@ -76,11 +76,11 @@ const defineApplyLines = (noun: string, sheet: Sheet): CommandDefinition =>
       ...applyWords.takes,
       '--result <file>':
         'file for new keys and messages to customers (default: customers.result.csv for customers.csv)',
-      '--wait <seconds>': ['how long to wait until credits are applied', parseNumber, 15],
+      '--wait <seconds>': ['how long to wait until grants are applied', parseNumber, 15],
     },
     examples: [`${noun} apply ${noun}s.csv --dry-run`],
     notes: `
-Safe to repeat after an interruption: credits and keys have ids, so nothing is credited or created twice. Columns:
+Safe to repeat after an interruption: grants and keys have ids, so nothing is credited or created twice. Columns:
 ${listColumns(sheet).join(', ')}`,
     async plan(run, file: string, { wait, result = nameResult(file) }: ApplyOptions) {
       const csv = await readSheetFile(file);

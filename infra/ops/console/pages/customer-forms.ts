@@ -283,7 +283,7 @@ const paybackPage = buildFormPage(async (visit, tried) => {
   };
   return {
     ...linkCustomer(visit),
-    title: isUndo(visit.query('id') || tried?.fields['id']) ? 'Undo a credit' : 'Pay back',
+    title: isUndo(visit.query('id') || tried?.fields['id']) ? 'Undo a grant' : 'Pay back',
     intro: renderLead('Deducts an amount that you paid back to the customer or credited by mistake.'),
     fields: listGrantFields(visit, tried).map((each) => Object.assign({}, each, filled[each.name])),
   };
