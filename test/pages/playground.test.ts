@@ -275,17 +275,17 @@ describe('the output of a model', () => {
     expect(await page.evaluate(calls)).toBe('refused');
   });
 
-  it('of 100 MB is read completely in bounded memory, and its first 200,000 characters are shown', async () => {
+  it('of 40 MB is read completely in bounded memory, and its first 200,000 characters are shown', async () => {
     const piece = 'x'.repeat(500_000);
     server.chat = async (_request, response) => {
       begin(response);
-      for (let at = 0; at < 200; at += 1)
+      for (let at = 0; at < 80; at += 1)
         if (!write(response, { content: piece })) await once(response, 'drain');
       response.end('data: [DONE]\n\n');
     };
     const { page } = await opened();
     await ask(page);
-    await answer(page).getByText('99,800,000 more characters are not shown.').waitFor({ timeout: 25_000 });
+    await answer(page).getByText('39,800,000 more characters are not shown.').waitFor({ timeout: 25_000 });
     expect((await answer(page).locator('> .text').textContent())?.length).toBe(200_000);
     // Memory in use, without what waits for the garbage collector.
     const devtools = await page.context().newCDPSession(page);
