@@ -18,7 +18,7 @@ const foreign = {
   type: canaries.upstream,
   param: canaries.upstream,
 };
-const within = { timeout: 20_000, interval: 200 };
+const within = { timeout: 20_000, interval: 500 };
 
 let upstreams: [ScriptedUpstream, ScriptedUpstream, ScriptedUpstream];
 let stack: WatchedStack;
