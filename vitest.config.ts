@@ -30,22 +30,26 @@ const onOneStack = process.argv.slice(2).some((argument) => /(client|vendors)\/\
   : ['test/client/!(client).test.ts', 'test/vendors/!(vendors).test.ts'];
 
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
-const takesLong =
-  /test\/(client\/|contract\/store-faults|docs\/|infra\/validation|local\/|server\/running|simulation\/|stored\/|vendors\/)/;
+const waitsForProcesses = /test\/(client\/|contract\/store-faults|docs\/|local\/|server\/running|stored\/|vendors\/)/;
+const computes = /test\/(console\/pages|infra\/validation|matrix\/|simulation\/)/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     shareSyntheses();
     // oxlint-disable-next-line unicorn/no-array-sort -- It is no array's.
     const sorted = await super.sort(files);
-    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
+    const { waiting = [], computing = [], others = [], isolated = [] } = Object.groupBy(sorted, kindOf);
+    const inTurn = waiting.flatMap((file, index) => [file, ...computing.slice(index, index + 1)]);
+    return [...inTurn, ...computing.slice(waiting.length), ...others, ...isolated];
   }
 }
 
-function rankOf({ moduleId, project }: TestSpecification): number {
+/** Files that wait and files that compute begin in turn: together, files that wait left a sixth of the processors idle. */
+function kindOf({ moduleId, project }: TestSpecification): 'waiting' | 'computing' | 'others' | 'isolated' {
   // A free worker ends if the next file is isolated, and loses the modules that it loaded.
-  if (project.config.isolate) return 2;
-  return takesLong.test(moduleId) ? 0 : 1;
+  if (project.config.isolate) return 'isolated';
+  if (waitsForProcesses.test(moduleId)) return 'waiting';
+  return computes.test(moduleId) ? 'computing' : 'others';
 }
 
 /** Test files in all workers use the same stacks, and synthesizing one takes half a second. Each run uses its own folder. */
