@@ -30,7 +30,8 @@ const onOneStack = process.argv.slice(2).some((argument) => /(client|vendors)\/\
   : ['test/client/!(client).test.ts', 'test/vendors/!(vendors).test.ts'];
 
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
-const waitsForProcesses = /test\/(client\/|contract\/store-faults|docs\/|local\/|server\/running|stored\/|vendors\/)/;
+const waitsForProcesses =
+  /test\/(client\/|contract\/store-faults|docs\/|local\/|server\/running|stored\/|vendors\/)/;
 const computes = /test\/(console\/pages|infra\/validation|matrix\/|simulation\/)/;
 
 class LongestFirst extends BaseSequencer {
