@@ -75,14 +75,16 @@ export const addToStack = (more: () => More | Promise<More>): void => void added
 
 let running: Promise<VendorStack> | undefined;
 
-/** One stack for all files of this folder, which run one after another. */
+/** One stack for all files of this folder, which run one after another. A new one for a file that was loaded later. */
 export async function vendorStack(): Promise<Omit<VendorStack, 'stop'>> {
-  running ??= Promise.all(added.map(async (more) => more())).then((all) =>
-    startVendorStack(
+  const all = await Promise.all(added.splice(0).map(async (more) => more()));
+  if (running === undefined || all.length > 0) {
+    await stopVendorStack();
+    running = startVendorStack(
       all.flatMap(({ models = [] }) => models),
       all.flatMap(({ rows = [] }) => rows),
-    ),
-  );
+    );
+  }
   return running;
 }
 
