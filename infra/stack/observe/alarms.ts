@@ -261,7 +261,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'TableThrottles',
       severity: 'ticket',
       description:
-        'DynamoDB throttled writes to quotas: one account has too many concurrent requests, or traffic doubled suddenly. The graph Throttled calls of tables shows what else is throttled',
+        'DynamoDB throttled writes to quotas: one account has too many concurrent requests, or traffic doubled suddenly. The graph Throttled calls of tables shows all throttled tables',
       metric: createThrottleMetric(relayName, 'quotas', 'WriteThrottleEvents'),
       threshold: 10,
     },
