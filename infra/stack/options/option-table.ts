@@ -134,7 +134,7 @@ export const optionTable = {
   region: declareOption(regionName, 'region of the stage; overrides the environment'),
   frontDoor: declareOption(
     z.literal(frontDoors, `one of ${frontDoors.join(', ')}`),
-    'what clients call: CloudFront, CloudFront with API Gateway, or API Gateway for everyone or for your VPCs',
+    'address for clients: CloudFront, CloudFront with API Gateway, or API Gateway for everyone or for your VPCs',
     'cloudfront',
   ),
   vpcEndpointIds: declareOption(
@@ -245,12 +245,9 @@ export const optionTable = {
       email: z.optional(email),
       topicArn: z.optional(topicArn),
     }),
-    'mails when the whole AWS account costs more',
+    'sends mail if the whole AWS account costs more',
   ),
-  alertSender: declareOption(
-    sender,
-    'sends mail to the contacts of accounts from this address, which SES must have verified',
-  ),
+  alertSender: declareOption(sender, 'sender address of mail to the contacts of accounts, verified in SES'),
   originSecrets: declareOption(
     matchSecretNumbers(3),
     'numbers of the secrets between CloudFront and the functions',
@@ -269,11 +266,11 @@ export const optionTable = {
   ),
   reservedConcurrency: declareOption(
     matchCount(1, 100_000),
-    'concurrent calls reserved for each of chat, responses and messages, and allowed at most; account_concurrency is half of it by default',
+    'concurrent calls of each of chat, responses and messages: reserved, and the maximum; account_concurrency is half of it by default',
   ),
   compute: declareOption(
     z.literal(['functions', 'ecs'], 'functions or ecs'),
-    'what answers calls: functions, or a server on ECS Fargate',
+    'where endpoints run: functions, or a server on ECS Fargate',
     'functions',
   ),
   service: declareOption(
@@ -305,7 +302,7 @@ export const optionTable = {
   ),
   moneyConcurrency: declareOption(
     matchCount(5, 1000),
-    'concurrent calls reserved for each of ledger, grants, sweeper and config, and allowed at most',
+    'concurrent calls of each of ledger, grants, sweeper and config: reserved, and the maximum',
   ),
   backgroundMinutes: declareOption(
     matchCount(15, runMinutesMax),
