@@ -29,28 +29,29 @@ const onOneStack = process.argv.slice(2).some((argument) => /(client|vendors)\/\
   ? []
   : ['test/client/!(client).test.ts', 'test/vendors/!(vendors).test.ts'];
 
+/** Files that wait for processes of the stack. Three others begin after each: together they left a third of the processors idle. */
+const waits =
+  /test\/(client\/|contract\/store-faults|docs\/|local\/|ops\/restore|server\/running|stored\/|vendors\/)/;
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
-const waitsForProcesses =
-  /test\/(client\/|contract\/store-faults|docs\/|local\/|server\/running|stored\/|vendors\/)/;
-const computes = /test\/(console\/pages|infra\/validation|matrix\/|simulation\/)/;
+const takesLong = /test\/(infra\/validation|simulation\/)/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     shareSyntheses();
     // oxlint-disable-next-line unicorn/no-array-sort -- It is no array's.
     const sorted = await super.sort(files);
-    const { waiting = [], computing = [], others = [], isolated = [] } = Object.groupBy(sorted, kindOf);
-    const inTurn = waiting.flatMap((file, index) => [file, ...computing.slice(index, index + 1)]);
-    return [...inTurn, ...computing.slice(waiting.length), ...others, ...isolated];
+    const { waiting = [], long = [], short = [], isolated = [] } = Object.groupBy(sorted, kindOf);
+    const computing = [...long, ...short];
+    const inTurn = waiting.flatMap((file) => [[file], computing.splice(0, 3)].flat());
+    return [...inTurn, ...computing, ...isolated];
   }
 }
 
-/** Files that wait and files that compute begin in turn: together, files that wait left a sixth of the processors idle. */
-function kindOf({ moduleId, project }: TestSpecification): 'waiting' | 'computing' | 'others' | 'isolated' {
+function kindOf({ moduleId, project }: TestSpecification): 'waiting' | 'long' | 'short' | 'isolated' {
   // A free worker ends if the next file is isolated, and loses the modules that it loaded.
   if (project.config.isolate) return 'isolated';
-  if (waitsForProcesses.test(moduleId)) return 'waiting';
-  return computes.test(moduleId) ? 'computing' : 'others';
+  if (waits.test(moduleId)) return 'waiting';
+  return takesLong.test(moduleId) ? 'long' : 'short';
 }
 
 /** Test files in all workers use the same stacks, and synthesizing one takes half a second. Each run uses its own folder. */
