@@ -9,8 +9,7 @@ import { StartError } from './host/messages.ts';
 import type { OriginAnswer, FunctionUrl } from './lambda/function-url.ts';
 import { closeServer, listenOnLoopback, ofConnection } from './host/loopback.ts';
 import { compilePattern } from '../stack/constructs/function-descriptions.ts';
-
-const { createServer } = process.getBuiltinModule('node:http');
+import { createServer } from '../../shared/adapters/system/node-http.ts';
 
 /** The origin that receives the requests of one behaviour. */
 interface Origin {

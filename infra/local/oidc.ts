@@ -6,8 +6,7 @@ import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listenOnFreePort } from './host/loopback.ts';
-
-const { createServer } = process.getBuiltinModule('node:http');
+import { createServer } from '../../shared/adapters/system/node-http.ts';
 
 export interface LocalIssuer {
   issuer: string;

@@ -9,8 +9,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { cloneFolder } from '../ops/session/running-stack.ts';
 import { readOrCreateSecret } from './host/local-options.ts';
-
-const { createServer } = process.getBuiltinModule('node:http');
+import { createServer } from '../../shared/adapters/system/node-http.ts';
 
 const localStackName = 'relay';
 

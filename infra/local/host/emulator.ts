@@ -15,8 +15,7 @@ import { createAwsCalls, dynamodb, type AwsCalls } from '../../../shared/adapter
 import { findFreePort } from './loopback.ts';
 import { localAccess, type LocalOptions } from './local-options.ts';
 import { StartError } from './messages.ts';
-
-const { request } = process.getBuiltinModule('node:http');
+import { request } from '../../../shared/adapters/system/node-http.ts';
 
 /** A running DynamoDB at `endpoint`. `ended` resolves when it stops unexpectedly. */
 export interface Emulator {

@@ -7,9 +7,7 @@ import type { Agent as HttpAgent, IncomingMessage, RequestOptions, Server, Serve
 import { once } from 'node:events';
 import { createServer as netCreateServer, type AddressInfo, type Server as NetServer } from 'node:net';
 import { StartError } from './messages.ts';
-
-/** An `import` would read every export of `node:http`, one of which loads undici: 40 ms of each start. */
-const { Agent, createServer, request: sendRequest } = process.getBuiltinModule('node:http');
+import { Agent, createServer, request as sendRequest } from '../../../shared/adapters/system/node-http.ts';
 
 /** Also behind a tunnel, which may have another port. */
 const ownName = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;

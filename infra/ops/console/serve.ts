@@ -13,8 +13,7 @@ import type { OperatorPorts } from '../../../shared/operate/operator-ports.ts';
 import { createConsole, type ConsoleHandle } from './console.ts';
 import { readCookie, guardHeaders, isSame, answerPlain } from './guard.ts';
 import type { Identity } from './visit/visit.ts';
-
-const { createServer } = process.getBuiltinModule('node:http');
+import { createServer } from '../../../shared/adapters/system/node-http.ts';
 
 export interface ServeOptions {
   readOnly: boolean;

@@ -10,9 +10,7 @@ import type { Repeats } from '../../relay/ports/store-errors.ts';
 import type { AwsAccess, AwsCredentials } from '../system/environment.ts';
 import { systemClock } from '../system/node-ports.ts';
 import { createSigner } from './aws-signature.ts';
-
-/** Programs that are not bundled load undici if they import `node:http`: 40 ms of each start. */
-const { Agent: HttpAgent, request: requestOverHttp } = process.getBuiltinModule('node:http');
+import { Agent as HttpAgent, request as requestOverHttp } from '../system/node-http.ts';
 
 /** A function that was frozen longer closes idle connections before it uses them. */
 const idleConnectionMs = 60_000;

@@ -17,9 +17,7 @@ import {
 } from '../../upstreams/exchange.ts';
 import { isLoopbackAddress, isPublicAddress } from '../../upstreams/endpoint-rules.ts';
 import type { RequestSigner } from '../aws/aws-signature.ts';
-
-/** Programs that are not bundled load undici if they import `node:http`: 40 ms of each start. */
-const { Agent: HttpAgent, request: requestOverHttp } = process.getBuiltinModule('node:http');
+import { Agent as HttpAgent, request as requestOverHttp } from '../system/node-http.ts';
 
 /** A function that was frozen longer closes idle connections before it uses them. */
 const idleConnectionMs = 60_000;
@@ -249,7 +247,7 @@ const refuseAddresses = (
     : createLookupError('EPRIVATE');
 
 const createLookupError = (code: string): NodeJS.ErrnoException =>
-  Object.assign(new Error('The host name has no public address.'), { code });
+  Object.assign(new Error('The host name has no address, or one that is not allowed.'), { code });
 
 // The reply's body: an async sequence that can be returned early, decompressed if needed.
 
