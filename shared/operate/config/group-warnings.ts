@@ -25,9 +25,9 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   plan: Plan,
 ): Promise<Plan> {
   // Most edits leave groups alone, and compiling all tables takes most of the time of a preview.
-  const compileSettings = ({ settings }: ConfigRows) =>
+  const readSettings = ({ settings }: ConfigRows) =>
     compileRows(ports, { ...emptyRows, settings }).snapshot.settings;
-  const [oldSettings, newSettings] = [compileSettings(plan.edit.before), compileSettings(plan.edit.after)];
+  const [oldSettings, newSettings] = [readSettings(plan.edit.before), readSettings(plan.edit.after)];
   const names = Object.keys(oldSettings.priceGroups ?? {});
   const lostGroups = names.filter((name) => !findPriceGroup(newSettings, name)?.length);
   const edited = Object.entries(newSettings.priceGroups ?? {})
