@@ -266,7 +266,7 @@ export const optionTable = {
   ),
   reservedConcurrency: declareOption(
     matchCount(1, 100_000),
-    'concurrent calls of each of chat, responses and messages: reserved, and the maximum; account_concurrency is half of it by default',
+    'guaranteed and maximum number of concurrent calls for each of chat, responses and messages; account_concurrency is half of it by default',
   ),
   compute: declareOption(
     z.literal(['functions', 'ecs'], 'functions or ecs'),
@@ -302,7 +302,7 @@ export const optionTable = {
   ),
   moneyConcurrency: declareOption(
     matchCount(5, 1000),
-    'concurrent calls of each of ledger, grants, sweeper and config: reserved, and the maximum',
+    'guaranteed and maximum number of concurrent calls for each of ledger, grants, sweeper and config',
   ),
   backgroundMinutes: declareOption(
     matchCount(15, runMinutesMax),

@@ -42,7 +42,7 @@ export const zonesWithoutVpcOrigins: Readonly<Record<string, string>> = {
   'us-west-1': 'usw1-az2',
 };
 
-/** Regions whose zone ids were compared with {@link findZoneOutside}. The others of this partition have no Function URLs. */
+/** Regions whose zone ids are known to fit {@link findZoneOutside}. The others of this partition have no Function URLs. */
 const comparedRegions: ReadonlySet<string> = new Set(
   [
     'us-east-1 us-east-2 us-west-1 us-west-2 ca-central-1 mx-central-1 sa-east-1 af-south-1 me-south-1',
