@@ -198,7 +198,7 @@ function checkConcurrency(
     if (given !== undefined)
       return reportWrong(`: ${option} ${given} is too high, the deployment would fail`);
     const reserved = deployed
-      ? "none reserved: calls can use all concurrency, so the relay's background jobs are throttled"
+      ? "none reserved: calls can use all concurrency, so the relay's background jobs may be throttled"
       : 'the reservation of the relay is unknown';
     return reportWrong(`, ${reserved}; up to ${max} possible for ${each}`);
   };

@@ -122,7 +122,7 @@ interface Host {
   process: ProcessContext;
   /** For what fails before a command runs. */
   terminal: Terminal;
-  /** The command line, which can run no command of a group that it does not name. */
+  /** The command line. Groups that it does not name get no commands. Absent: all groups get theirs. */
   words?: readonly string[] | undefined;
 }
 

@@ -230,7 +230,7 @@ const descriptions = {
   },
   alerts: {
     purpose:
-      "Reports low balances, upstreams' too, and ends of plans and keys, once each; charges stored cards",
+      'Reports low balances of accounts and upstreams, and the end of plans and keys, once each; charges stored cards',
     timeoutSeconds: 300,
     // The schedule handles records that are dropped here.
     streams: [

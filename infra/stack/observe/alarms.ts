@@ -229,7 +229,7 @@ function listAlarmRows(parts: AlarmParts): AlarmRow[] {
       id: 'SweeperStopped',
       severity: 'page',
       description:
-        'Function sweeper has not completed a run for ten minutes, so expired reservations are not released. Check its schedule, then its log group',
+        'Function sweeper has not completed a run for ten minutes, so expired reservations are not settled. Check its schedule, then its log group',
       // A failed run writes no metric, so this counts the successful runs.
       metric: own('OpenReservations', Stats.SAMPLE_COUNT),
       threshold: 1,

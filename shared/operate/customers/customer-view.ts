@@ -54,7 +54,9 @@ export async function viewCustomer(ports: OperatorPorts, account: string) {
       hasAllKeys &&
       'it has grants, but no key, so nobody can spend them',
     isAccountOff(row) && 'this customer is disabled; all its keys are rejected',
-    subscription && !plan && 'the plan covers nothing now: check since, until and the setting subscription',
+    subscription &&
+      !plan &&
+      'the plan covers nothing now: check since, until and the setting subscription.enabled',
     (findImbalance(item) !== undefined || item.moved !== 0n) &&
       'the balance of this customer does not add up: run an audit',
     ...use.problems,

@@ -54,7 +54,7 @@ function readField(name: string, value: unknown, nowMs: number): unknown {
   return isoTime(Number(value) * 1000);
 }
 
-const exceedsWords = 'a key cannot have more rights than the key that you use to create it.';
+const exceedsWords = 'a key cannot have more rights than the key that you call with.';
 
 /** A row that a customer may write. Throws InvalidRequest, or a Refusal that names the right that it may not give. */
 export function readAllowedKey(own: KeyRow, row: KeyFields): KeyRow {

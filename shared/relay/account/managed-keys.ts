@@ -337,10 +337,7 @@ async function targetOf({ managed }: ManagedKeysPorts, { own, made }: Asker, id:
   const hash = made.find((each) => keyIdOf(each) === id);
   const seen = hash === undefined ? undefined : await managed.find(hash);
   if (!seen || !isCustomers(seen, own.account))
-    throw refuse(
-      'key_not_found',
-      'No key with this id exists in your account. GET /v1/account/keys lists your keys.',
-    );
+    throw refuse('key_not_found', 'GET /v1/account/keys lists no key with this id.');
   const reading = readRow(KeyRow, seen.raw);
   if ('problem' in reading || reading.row.manage) throw refuseForeignKey();
   return { seen, row: reading.row };

@@ -193,7 +193,7 @@ export const auditCommand = defineView('audit', {
     );
     if (closesWithoutRow > 0)
       terminal.remark(
-        `${formatCount(closesWithoutRow, 'closed reservation has', 'closed reservations have')} no ledger row: they only block late writes after a lost reply, at no cost`,
+        `${formatCount(closesWithoutRow, 'closed reservation has', 'closed reservations have')} no ledger row: such a close only blocks late writes after a lost reply, at no cost`,
       );
     if (corrected > 0) terminal.remark(`Corrected ${formatCount(corrected, 'daily total')}.`);
     const audited = `${formatCount(accounts, 'account')} and ${formatCount(rows, 'ledger row')}`;
