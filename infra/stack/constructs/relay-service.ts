@@ -37,7 +37,7 @@ import {
 import { type ILogGroup, LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { type ISecret, Secret } from 'aws-cdk-lib/aws-secretsmanager';
 import { Construct } from 'constructs';
-import { findZoneOutside, zonesWithoutVpcOrigins } from '../options/streaming-regions.ts';
+import { zonesWithoutVpcOrigins } from '../options/streaming-regions.ts';
 import { createRelayMetric } from '../observe/relay-metric.ts';
 import { serverDescription } from './function-descriptions.ts';
 import type { NumberedSecrets } from './numbered-secrets.ts';
@@ -268,12 +268,6 @@ function createVpc(scope: Construct, zones: readonly string[] | undefined): Vpc 
     Annotations.of(scope).addWarningV2(
       'relay:zones',
       `CloudFormation may choose ${excluded}, where CloudFront's VPC origins reach no balancer: name two other zones of ${region} by id in service.zones (aws ec2 describe-availability-zones lists them)`,
-    );
-  const outside = Token.isUnresolved(region) ? undefined : findZoneOutside(region, zones ?? []);
-  if (outside)
-    Annotations.of(scope).addWarningV2(
-      'relay:zones-outside',
-      `service.zones: ${outside.zone} may not be in ${region}, whose zone ids probably start with ${outside.prefix}- (aws ec2 describe-availability-zones lists them)`,
     );
   const vpc = new Vpc(scope, 'Vpc', {
     maxAzs: 2,

@@ -5,7 +5,7 @@ import { regionOf } from './option-values.ts';
 import { findNearestName } from '../../../shared/wire/nearest-name.ts';
 import { servedFunctions } from '../constructs/function-descriptions.ts';
 import { type FrontDoor, hasDistribution } from './front-door.ts';
-import { findZoneOutside, withoutEdgeLogs, zonesWithoutVpcOrigins } from './streaming-regions.ts';
+import { withoutEdgeLogs, zonesWithoutVpcOrigins } from './streaming-regions.ts';
 
 export interface FieldProblem {
   field: string;
@@ -202,11 +202,11 @@ const checks: readonly Check[] = [
   ],
   [
     'service.zones',
-    ({ service: { zones = [] } = {}, region }) => {
-      const found = region === undefined ? undefined : findZoneOutside(region, zones);
-      return (
-        found?.isCompared && `${found.zone} is not in ${region}, whose zone ids start with ${found.prefix}-`
-      );
+    ({ service: { zones } = {}, region = '' }) => {
+      // Zone ids start with an abbreviation of the region: `apse2-az1` in ap-southeast-2.
+      const prefix = region.replaceAll(/(?<=[nsewc])(?:orth|outh|ast|est|entral)|-/g, '');
+      const found = zones?.find((zone) => prefix !== '' && !zone.startsWith(`${prefix}-`));
+      return found && `${found} is not in ${region}, whose zone ids start with ${prefix}-`;
     },
   ],
   ...(['reservedConcurrency', 'shifting'] as const).map((field): Check => [

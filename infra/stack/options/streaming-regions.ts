@@ -42,25 +42,6 @@ export const zonesWithoutVpcOrigins: Readonly<Record<string, string>> = {
   'us-west-1': 'usw1-az2',
 };
 
-/** Regions whose zone ids are known to fit {@link findZoneOutside}. The others of this partition have no Function URLs. */
-const comparedRegions: ReadonlySet<string> = new Set(
-  [
-    'us-east-1 us-east-2 us-west-1 us-west-2 ca-central-1 mx-central-1 sa-east-1 af-south-1 me-south-1',
-    'ap-east-1 ap-south-1 ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-southeast-1 ap-southeast-2 ap-southeast-3',
-    'eu-central-1 eu-north-1 eu-south-1 eu-west-1 eu-west-2 eu-west-3',
-  ].flatMap((regions) => regions.split(' ')),
-);
-
-/**
- * Finds a zone whose id does not start with an abbreviation of the region, as `apse2-az1` does in ap-southeast-2. A new region may
- * have another abbreviation, so such a zone is an error only if `isCompared`.
- */
-export function findZoneOutside(region: string, zones: readonly string[]) {
-  const prefix = region.replaceAll(/(?<=[nsewc])(?:orth|outh|ast|est|entral)|-/g, '');
-  const zone = zones.find((each) => !each.startsWith(`${prefix}-`));
-  return zone === undefined ? undefined : { zone, prefix, isCompared: comparedRegions.has(region) };
-}
-
 /** Regions outside the partition `aws`, for which the template is not written. */
 const otherPartition = /^(cn|us-gov|us-iso[a-z]?|eu-isoe|eusc)-/;
 
