@@ -3,8 +3,8 @@ import { serveConsole, type ServedConsole } from '../../infra/ops/console/serve.
 import type { OperatorPorts } from '../../shared/operate/operator-ports.ts';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../support/browser.ts';
-import { emulatorClient, startEmulator, type Emulator } from '../support/emulator.ts';
-import { seedRelay } from './large-relay.ts';
+import { emulatorClient, startEmulator, type Emulator, type TableItems } from '../support/emulator.ts';
+import { buildRelay } from './large-relay.ts';
 
 export interface ConsoleRig {
   emulator: Emulator;
@@ -17,8 +17,8 @@ export interface ConsoleRig {
 }
 
 /** Consoles over tables of an emulator. */
-export async function startConsoleRig(): Promise<ConsoleRig> {
-  const emulator = await startEmulator('relay', { streams: false });
+export async function startConsoleRig(items: TableItems = {}): Promise<ConsoleRig> {
+  const emulator = await startEmulator('relay', { streams: false, items });
   const client = emulatorClient(emulator.endpoint);
   const target = { stack: 'relay', endpoint: emulator.endpoint, local: true };
   const { ports } = await openSession(target, {});
@@ -49,11 +49,10 @@ export async function startConsoleRig(): Promise<ConsoleRig> {
 }
 
 /** With calls of half a day before and after that moment, a running clock, and a browser. */
-export async function startWatchedRig(nowMs: number): Promise<[ConsoleRig, Browser]> {
-  const [rig, browser] = await Promise.all([startConsoleRig(), startBrowser()]);
+export function startWatchedRig(nowMs: number): Promise<[ConsoleRig, Browser]> {
   const lastMs = nowMs + 12 * 3_600_000;
-  await seedRelay(rig.client, { nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
-  return [rig, browser];
+  const items = buildRelay({ nowMs: lastMs, accounts: 60, models: 40, channels: 8, rows: 10 });
+  return Promise.all([startConsoleRig(items), startBrowser()]);
 }
 
 /** A visitor without a browser, who reads pages with the session's cookie. */

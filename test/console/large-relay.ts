@@ -1,14 +1,14 @@
 import { findBin } from '../../shared/billing/time-sketch.ts';
-import type { AttributeValue, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { marshall } from '@aws-sdk/util-dynamodb';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { buildEmptyQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
 import { formatChannelId, buildMonthKey } from '../../shared/billing/daily-keys.ts';
+import { attributesOf, type Attributes } from '../../shared/adapters/dynamodb/table-client.ts';
 import { physicalNameOf, type TableName } from '../../shared/tables/table-names.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { bulkWrite } from '../support/bulk-write.ts';
+import type { TableItems } from '../support/emulator.ts';
 
 type Row = Record<string, unknown>;
-type Item = Record<string, AttributeValue>;
 
 export interface RelaySize {
   nowMs: number;
@@ -91,8 +91,8 @@ export const smallPages = [
   'settings/plans/1',
 ];
 
-/** Fills the tables of a relay of this size with the rows that pages could read. */
-export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promise<void> {
+/** The rows that pages could read in a relay of this size. */
+export function buildRelay(size: RelaySize): TableItems {
   const { accounts, models, nowMs } = size;
   const rows: Partial<Record<TableName, Row[]>> = {
     channels: channelRows(size),
@@ -127,9 +127,8 @@ export async function seedRelay(client: DynamoDBClient, size: RelaySize): Promis
     })),
     ledger: range(size.rows).map((at) => ledgerRow(at, size)),
   };
-  for (const [table, all] of Object.entries(rows)) await put(client, table as TableName, all);
-  const quotas = range(accounts).map((at) => quotaItem(at, nowMs));
-  await bulkWrite(client, physicalNameOf('relay', 'quotas'), quotas);
+  const items = Object.entries(rows).map(([table, all]) => [table, all.map(attributesOf)]);
+  return { ...Object.fromEntries(items), quotas: range(accounts).map((at) => quotaItem(at, nowMs)) };
 }
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
@@ -182,7 +181,7 @@ const keyRow = (at: number): Row => ({
   _created: '2026-06-01T08:00:00Z',
 });
 
-function quotaItem(at: number, nowMs: number): Item {
+function quotaItem(at: number, nowMs: number): Attributes {
   const granted = 50 + Math.floor(noise(at) * 450);
   const spent = (granted * Math.floor(noise(at + 0.5) * 1000)) / 1000;
   const lastMs = nowMs - at * 60_000;
@@ -325,8 +324,4 @@ const ledgerRow = (at: number, { nowMs }: RelaySize): Row => {
 };
 
 export const put = (client: DynamoDBClient, table: TableName, rows: Row[]): Promise<void> =>
-  bulkWrite(
-    client,
-    physicalNameOf('relay', table),
-    rows.map((row) => marshall(row, { removeUndefinedValues: true })),
-  );
+  bulkWrite(client, physicalNameOf('relay', table), rows.map(attributesOf));

@@ -11,6 +11,7 @@ import { accessFaults, openPage, startBrowser } from '../support/browser.ts';
 import { startConsoleRig, type ConsoleRig } from './console-rig.ts';
 import {
   accountAt,
+  buildRelay,
   formPages,
   hashOf,
   invoicedMonth,
@@ -18,7 +19,6 @@ import {
   modelAt,
   put,
   readPages,
-  seedRelay,
   smallPages,
 } from './large-relay.ts';
 
@@ -86,8 +86,8 @@ let page: Page;
 let complaints: string[];
 let base: string;
 beforeAll(async () => {
-  [rig, browser] = await Promise.all([startConsoleRig(), startBrowser({ draws: folder !== undefined })]);
-  await seedRelay(rig.client, { nowMs, accounts: 120, models: 40, channels: 8, rows: 120 });
+  const items = buildRelay({ nowMs, accounts: 120, models: 40, channels: 8, rows: 120 });
+  [rig, browser] = await Promise.all([startConsoleRig(items), startBrowser({ draws: folder !== undefined })]);
   await put(rig.client, 'charges', [
     { id: 900, type: 'token-billing', models: ['typed-wrong'], input: '0,018', output: 1 },
     {

@@ -7,13 +7,13 @@ import { runOps } from '../ops/run-ops.ts';
 import { costOf, enter, startConsoleRig, type ConsoleRig, type Visitor } from './console-rig.ts';
 import {
   accountAt,
+  buildRelay,
   formPages,
   invoicedMonth,
   invoiceOf,
   modelAt,
   put,
   readPages,
-  seedRelay,
   smallPages,
 } from './large-relay.ts';
 
@@ -21,8 +21,7 @@ const nowMs = Date.now();
 let rig: ConsoleRig;
 let visitor: Visitor;
 beforeAll(async () => {
-  rig = await startConsoleRig();
-  await seedRelay(rig.client, { nowMs, accounts: 2000, models: 300, channels: 8, rows: 600 });
+  rig = await startConsoleRig(buildRelay({ nowMs, accounts: 2000, models: 300, channels: 8, rows: 600 }));
   visitor = await enter(await rig.serve());
   // 20,000 items, which take long on a busy machine.
 }, 180_000);

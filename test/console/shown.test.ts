@@ -1,15 +1,14 @@
 /** What pages show at any size of a relay: rows as text, and no forms in a read-only console. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { enter, startConsoleRig, tokenIn, type ConsoleRig, type Visitor } from './console-rig.ts';
-import { accountAt, put, readPages, seedRelay } from './large-relay.ts';
+import { accountAt, buildRelay, put, readPages } from './large-relay.ts';
 
 let rig: ConsoleRig;
 let visitor: Visitor;
 let reader: Visitor;
 beforeAll(async () => {
-  rig = await startConsoleRig();
   const size = { accounts: 5, models: 20, channels: 4, rows: 20, minutes: 90 };
-  await seedRelay(rig.client, { nowMs: Date.now(), ...size });
+  rig = await startConsoleRig(buildRelay({ nowMs: Date.now(), ...size }));
   visitor = await enter(await rig.serve());
   reader = await enter(await rig.serve({ readOnly: true }));
 });
