@@ -98,7 +98,8 @@ describe('the key', () => {
 
   it('cannot be found by the next user of the browser: neither with the Back button nor in the page after logout', async () => {
     const { page } = await opened(`/account#%20${pageKey}%0A`);
-    await balance(page).waitFor();
+    // No request of the open account is under way any more.
+    await page.locator('#rows tr').first().waitFor();
     expect(page.url()).toBe(`${server.address}/account`);
     // This build of Chromium caches no page for its Back button, so the test sends the events of other browsers.
     await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))");
