@@ -59,13 +59,13 @@ export interface PostOptions {
 export type CountedStack = WatchedStack<CountedStore>;
 
 export const startWatchedStack = (options: WatchedStackOptions): Promise<WatchedStack> =>
-  startStackOn(startStore, options);
+  startWatchedStackOn(startStore, options);
 
 /** Also records all store requests. The proxy for that takes as much time as the store itself. */
 export const startCountedStack = (options: WatchedStackOptions): Promise<CountedStack> =>
-  startStackOn(startCountedStore, options);
+  startWatchedStackOn(startCountedStore, options);
 
-async function startStackOn<Kind extends Store>(
+export async function startWatchedStackOn<Kind extends Store>(
   start: () => Promise<Kind>,
   options: WatchedStackOptions,
 ): Promise<WatchedStack<Kind>> {

@@ -1,13 +1,13 @@
-import { ScanCommand } from '@aws-sdk/client-dynamodb';
-import type { FaultProxy } from './fault-proxy.ts';
-import { decodeQuota } from '../../shared/adapters/dynamodb/quotas/quota-items.ts';
-import { keyHash } from '../../shared/wire/ids.ts';
-import { startFaultedTables, sumOf, until } from './faulted-tables.ts';
-import { startLocalStack } from './local-stack.ts';
+import { startStore, type Store } from '../hardening/counted-store.ts';
+import { startWatchedStackOn } from '../hardening/watched-stack.ts';
+import { keyOf, MoneyReader, nano, rowsOfAccount, until } from '../local/money-reader.ts';
+import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
+import { sumOf } from './faulted-tables.ts';
+import { startScriptedUpstream } from './scripted-upstream.ts';
 
-const nano = 1_000_000_000;
+const account = 'acme';
 const grantedYuan = 100_000;
-const key = 'sk-faulted';
+const callers = 4;
 
 export interface Throttling {
   forMs: number;
@@ -43,24 +43,30 @@ export interface FaultedStack {
   stop(): Promise<void>;
 }
 
-/** `npm start` with a fault proxy before its store, a scripted upstream, and one funded account. */
+/** The stack with a fault proxy before its store, a scripted upstream, and one funded account. */
 export async function startFaultedStack(): Promise<FaultedStack> {
-  const tables = await startFaultedTables(5);
-  const { store, endpoint, client, put, rows } = tables;
-  await put('charges', { id: 1, type: 'times-billing', models: ['m'], output: 1 });
-  await put('keys', { hash: keyHash(key), account: 'acme', hint: 'sk-...ted' });
-  const stack = await startLocalStack({ seed: 'none', env: { DYNAMODB_ENDPOINT: store.endpoint } });
-  const parts = async () =>
-    (await rows('quotas')).filter(({ account }) => String(account).startsWith('acme'));
-  await put('grants', { account: 'acme', grant_id: 'first', amount: grantedYuan });
-  await until(async () => sumOf(await parts(), 'granted') === grantedYuan * nano);
+  await using started = new AsyncDisposableStack();
+  const upstream = started.adopt(await startScriptedUpstream(), (running) => running.close());
+  const stack = started.adopt(
+    await startWatchedStackOn(startFaultedStore, {
+      environmentsMax: callers,
+      functionEnvironment: { RELAY_SEED: 'none' },
+      rows: [
+        ['channels', { id: 'main', endpoint: upstream.endpoint, models: ['m'], state: true }],
+        ['charges', { id: 1, type: 'times-billing', models: ['m'], output: 1 }],
+        ...rowsOfAccount(account, grantedYuan),
+      ],
+    }),
+    (running) => running.stop(),
+  );
+  const money = new MoneyReader(stack);
+  await until(async () => (await money.accounts()).get(account)?.granted === grantedYuan * nano);
   let answered = 0;
   const call = async (): Promise<FaultedAnswer> => {
-    const response = await fetch(`${stack.baseUrl}/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hi' }] }),
-    });
+    const response = await stack.post(
+      { model: 'm', messages: [{ role: 'user', content: 'hi' }] },
+      { headers: { authorization: `Bearer ${keyOf(account)}` } },
+    );
     await response.text();
     if (response.status === 200) answered += 1;
     return { status: response.status, retryAfter: Number(response.headers.get('retry-after') ?? NaN) };
@@ -74,9 +80,10 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
     }
   };
+  const running = started.move();
   return {
-    store,
-    endpoint,
+    store: stack.store.faults,
+    endpoint: stack.store.faultless,
     price: nano,
     get answered() {
       return answered;
@@ -85,48 +92,47 @@ export async function startFaultedStack(): Promise<FaultedStack> {
     async throttledFor({ forMs, share }) {
       const statuses = new Set<number>();
       const ending = new AbortController();
-      const callers = Array.from({ length: 4 }, async () => {
+      const calling = Array.from({ length: callers }, async () => {
         while (!ending.signal.aborted) statuses.add((await call()).status);
       });
-      store.rules.add({ fault: { kind: 'throttle' }, services: ['dynamodb'], share, forMs });
+      const fault = { kind: 'throttle' } as const;
+      stack.store.faults.rules.add({ fault, services: ['dynamodb'], share, forMs });
       await new Promise((resolve) => setTimeout(resolve, forMs));
       ending.abort();
-      const askedSeconds = await Promise.all(Array.from({ length: 4 }, obedientCall));
-      await Promise.all(callers);
+      const askedSeconds = await Promise.all(Array.from({ length: callers }, obedientCall));
+      await Promise.all(calling);
       return { statuses, askedSeconds };
     },
-    untilClosed: () =>
-      until(async () => {
-        const { Items = [] } = await client.send(
-          new ScanCommand({ TableName: 'relay-quotas', ConsistentRead: true }),
-        );
-        // A tombstone against a late write stays for 30 s, and is not a call.
-        return Items.every((item) =>
-          [...decodeQuota(item).open.values()].every(({ tombstone }) => tombstone),
-        );
-      }),
+    untilClosed: async () => void (await money.settled(account)),
     async sums() {
-      const spent = sumOf(await parts(), 'spent');
+      const { spent, available, granted } = await money.account(account);
       const charges = async (): Promise<number> =>
-        Math.round(
-          sumOf(
-            (await rows('ledger')).filter(({ kind }) => kind === 'settled'),
-            'charge',
-          ) * nano,
-        );
+        Math.round(sumOf(await money.ledger(account, answered), 'charge') * nano);
       await until(async () => (await charges()) >= spent);
-      const images = await parts();
-      return {
-        spent,
-        charged: await charges(),
-        available: sumOf(images, 'available'),
-        granted: sumOf(images, 'granted'),
-      };
+      return { spent, charged: await charges(), available, granted };
     },
-    log: () => stack.stderr(),
+    log: () => stack.lines.join('\n'),
+    stop: () => running.disposeAsync(),
+  };
+}
+
+interface FaultedStore extends Store {
+  faults: FaultProxy;
+  /** The store without faults. */
+  faultless: string;
+}
+
+async function startFaultedStore(): Promise<FaultedStore> {
+  const store = await startStore();
+  const faults = await startFaultProxy({ upstream: store.endpoint, seed: 5 });
+  return {
+    ...store,
+    endpoint: faults.endpoint,
+    faults,
+    faultless: store.endpoint,
     async stop() {
-      await stack.stop();
-      await tables.stop();
+      await faults.close();
+      await store.stop();
     },
   };
 }
