@@ -164,11 +164,10 @@ describe('npm start', () => {
     );
   });
 
-  it('ends at Ctrl-C', async () => {
-    killGroup(stack.child.pid ?? 0, 'SIGINT');
+  it('ends all its processes if npm is killed', async () => {
+    expect(processesOf(folder).length).toBeGreaterThan(3);
+    process.kill(stack.child.pid ?? 0, 'SIGKILL');
     await untilGone(stack);
-    expect(stack.lines().at(-1)).toBe(`stopped; data is saved in ${folder}`);
-    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
   });
 });
 
@@ -176,16 +175,20 @@ describe('another npm start', () => {
   beforeEach(prepare);
   afterEach(clear);
 
-  it.skipIf(terminal === undefined)('fits a terminal of 40 columns, whose Ctrl-C ends it', async () => {
-    const stack = start([terminal ?? '', '-qec', 'stty cols 40; npm start', '/dev/null']);
+  it('fits a terminal of 40 columns, whose Ctrl-C ends it', async () => {
+    const stack = start(
+      terminal === undefined ? ['npm', 'start'] : [terminal, '-qec', 'stty cols 40; npm start', '/dev/null'],
+    );
     await untilReady(stack);
     const prepared = stack.text().split('\u001B[K').slice(0, -1);
     // Overwritten text must fit on one line.
     for (const each of prepared) expect((each.split('\r').at(-1) ?? '').length).toBeLessThan(40);
-    stack.child.stdin?.write('\u0003');
+    if (terminal === undefined) killGroup(stack.child.pid ?? 0, 'SIGINT');
+    else stack.child.stdin?.write('\u0003');
     await untilGone(stack);
     expect(stack.text()).toContain(`stopped; data is saved in ${folder}`);
     expect(stack.text()).not.toContain(' ended (');
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(['demo-key', 'dynamodb.sqlite', 'log']));
   });
 
   it('exits at Ctrl-C while it starts', async () => {
@@ -196,13 +199,5 @@ describe('another npm start', () => {
     // It neither waited for a start nor reported a failed one.
     expect(stack.text()).not.toMatch(/relay ready on|cannot start/);
     expect(stack.lines().at(-1)).toBe(`stopped; data is saved in ${folder}`);
-  });
-
-  it('ends all its processes if npm is killed', async () => {
-    const stack = start(['npm', 'start']);
-    await untilReady(stack);
-    expect(processesOf(folder).length).toBeGreaterThan(3);
-    process.kill(stack.child.pid ?? 0, 'SIGKILL');
-    await untilGone(stack);
   });
 });
