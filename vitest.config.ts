@@ -24,10 +24,14 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
-/** Files of one stack, which `client.test.ts` and `vendors.test.ts` run together, unless the command names one. */
-const onOneStack = process.argv.slice(2).some((argument) => /(client|vendors)\/\w/.test(argument))
+/** Files of one stack, which `accounts.test.ts`, `client.test.ts` and `vendors.test.ts` run together, unless the command names one. */
+const onOneStack = process.argv.slice(2).some((argument) => /(client|local|vendors)\/\w/.test(argument))
   ? []
-  : ['test/client/!(client).test.ts', 'test/vendors/!(vendors).test.ts'];
+  : [
+      'test/client/!(client).test.ts',
+      'test/local/{entry,limits,prepaid,threads}.test.ts',
+      'test/vendors/!(vendors).test.ts',
+    ];
 
 /** Files that wait for processes of the stack. Three others begin after each: together they left a third of the processors idle. */
 const waits =

@@ -1,70 +1,30 @@
-import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server } from 'node:net';
+import { connect } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { rawPost } from '../hardening/raw-client.ts';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
-import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { WatchedStack } from '../hardening/watched-stack.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { textStream } from '../support/upstream-scripts.ts';
-import { keyOf, MoneyReader, nano, rowsOfAccount, until } from './money-reader.ts';
+import { accountsStack, leaveAccountsStack, type AccountsStack } from './accounts-stack.ts';
+import { keyOf, nano, rowsOfAccount, until, type MoneyReader } from './money-reader.ts';
 
 /** Unusual requests to the running stack, and repeats, which any environment answers, also after the first one has died. */
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 let money: MoneyReader;
-let alias: { server: Server; passed: number; toPort: number };
+let alias: AccountsStack['alias'];
 
 const marksWithin = { timeout: 10_000, interval: 100 };
 
-/** An unknown name of the relay, like another domain in front of it. */
-async function startAlias(): Promise<typeof alias> {
-  const made = { server: createServer(), passed: 0, toPort: 0 };
-  made.server.on('connection', (socket) => {
-    made.passed += 1;
-    const relay = connect(made.toPort, '127.0.0.1');
-    for (const one of [socket, relay]) one.on('error', () => {});
-    socket.pipe(relay).pipe(socket);
-  });
-  await new Promise<void>((resolve) => made.server.listen(0, '127.0.0.1', resolve));
-  return made;
-}
-
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  alias = await startAlias();
-  const { port } = alias.server.address() as AddressInfo;
-  stack = await startWatchedStack({
-    environmentsMax: 6,
-    functionEnvironment: { MIRROR_KEY: keyOf('mirrored') },
-    rows: [
-      ['channels', { id: 'plain', endpoint: upstream.endpoint, state: true, models: ['plain'] }],
-      [
-        'channels',
-        {
-          id: 'mirror',
-          endpoint: `http://127.0.0.1:${port}/v1`,
-          secret: 'env:MIRROR_KEY',
-          state: true,
-          models: ['mirror'],
-        },
-      ],
-      ['charges', { id: 10, type: 'token-billing', models: ['plain', 'mirror'], input: 0.1, output: 0.2 }],
-      ...rowsOfAccount('mirrored', 100),
-      ...rowsOfAccount('storing', 100, { store: true }),
-    ],
-  });
-  alias.toPort = Number(new URL(stack.origin).port);
-  money = new MoneyReader(stack);
-  // The demo account also has a balance.
-  await until(async () => (await money.accounts()).size === 3);
+  ({ stack, upstream, alias, money } = await accountsStack([
+    ...rowsOfAccount('mirrored', 100),
+    ...rowsOfAccount('storing', 100, { store: true }),
+  ]));
 });
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
-  alias?.server.close();
-});
+afterAll(leaveAccountsStack);
 
 const headers = { authorization: `Bearer ${keyOf('mirrored')}` };
 const ask = (model: string): object => ({ model, messages: [{ role: 'user', content: 'hi' }] });
@@ -74,13 +34,14 @@ const codeOf = async (response: Response): Promise<string> =>
 describe('a channel that points back to the relay', () => {
   it('is stopped one invocation later by its hop header, with a clear error, and nothing is charged', async () => {
     const before = stack.chatProcesses().length;
+    const linesBefore = stack.lines.length;
     const response = await stack.post(ask('mirror'), { headers });
     expect([response.status, await codeOf(response)]).toEqual([508, 'relay_loop']);
     expect(alias.passed).toBe(1);
     expect(stack.chatProcesses().length).toBeLessThanOrEqual(before + 2);
     const outer = await stack.logged(response.headers.get('x-request-id') ?? '');
     expect(outer).toMatchObject({ status: 508, reason: 'upstream_loop_508' });
-    const inner = stack.lines.filter((line) => line.includes('"endpoint":"edge"'));
+    const inner = stack.lines.slice(linesBefore).filter((line) => line.includes('"endpoint":"edge"'));
     expect(inner).toEqual([expect.stringContaining('"code":"relay_loop"')]);
     await until(async () => (await money.account('mirrored')).open === 0);
     expect(await money.account('mirrored')).toMatchObject({ available: 100 * nano, spent: 0 });

@@ -1,9 +1,10 @@
 import { GetCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
-import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { WatchedStack } from '../hardening/watched-stack.ts';
+import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { accountsStack, leaveAccountsStack } from './accounts-stack.ts';
 import { limitsIn, writesUpTo } from './metered-upstream.ts';
-import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
+import { keyOf, nano, rowsOfAccount, until, type MoneyReader, type Row } from './money-reader.ts';
 
 /** Operators' limits on the running stack. */
 const budget = 2;
@@ -17,40 +18,25 @@ let stack: WatchedStack;
 let money: MoneyReader;
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  const channel = { endpoint: upstream.endpoint, state: true };
-  stack = await startWatchedStack({
-    environmentsMax: crowd,
-    functionEnvironment: { RELAY_SWEEP_GRACE: '0' },
-    rows: [
-      ['channels', { ...channel, id: 'limits', models: ['metered'] }],
-      ['channels', { ...channel, id: 'strict', models: ['strict'] }],
-      ['charges', { id: 10, type: 'token-billing', models: ['metered', 'strict'], input: 0.1, output: 0.2 }],
-      ['settings', { name: 'limits', value: { request_seconds: 8 } }],
-      ...rowsOfAccount('crashed', 100, { max_concurrency: 1 }),
-      ...rowsOfAccount('budgeted', 100, { budget: { amount: budget, period: 'day' } }),
-      ...rowsOfAccount('tagged', 100),
-      ...rowsOfAccount('key-rpm', 100, { rpm: callsAMinute }),
-      ...rowsOfAccount('rpm', 100),
-      ...rowsOfAccount('tpm', 100),
-      ...rowsOfAccount('narrow', 100),
-      ...rowsOfAccount('off', 100),
-      ...rowsOfAccount('strict', 100),
-      ...rowsOfAccount('warm', 100),
-      ['accounts', { account: 'tagged', budgets: [{ by: 'end_user', amount: budget, period: 'day' }] }],
-      ['accounts', { account: 'rpm', rpm: callsAMinute }],
-      ['accounts', { account: 'tpm', tpm: 100 }],
-      ['accounts', { account: 'narrow', concurrency: 2 }],
-      ['accounts', { account: 'off', enabled: false }],
-    ],
-  });
-  money = new MoneyReader(stack);
-  await until(async () => (await money.accounts()).size === 11);
+  ({ stack, upstream, money } = await accountsStack([
+    ...rowsOfAccount('crashed', 100, { max_concurrency: 1 }),
+    ...rowsOfAccount('budgeted', 100, { budget: { amount: budget, period: 'day' } }),
+    ...rowsOfAccount('tagged', 100),
+    ...rowsOfAccount('key-rpm', 100, { rpm: callsAMinute }),
+    ...rowsOfAccount('rpm', 100),
+    ...rowsOfAccount('tpm', 100),
+    ...rowsOfAccount('narrow', 100),
+    ...rowsOfAccount('off', 100),
+    ...rowsOfAccount('capped', 100),
+    ...rowsOfAccount('warm', 100),
+    ['accounts', { account: 'tagged', budgets: [{ by: 'end_user', amount: budget, period: 'day' }] }],
+    ['accounts', { account: 'rpm', rpm: callsAMinute }],
+    ['accounts', { account: 'tpm', tpm: 100 }],
+    ['accounts', { account: 'narrow', concurrency: 2 }],
+    ['accounts', { account: 'off', enabled: false }],
+  ]));
 });
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
-});
+afterAll(leaveAccountsStack);
 beforeEach(() => {
   upstream.forget();
   upstream.script(writesUpTo(10));
@@ -58,7 +44,7 @@ beforeEach(() => {
 
 const post = (account: string, more: Row = {}): Promise<Response> =>
   stack.post(
-    { model: 'metered', messages: [{ role: 'user', content: 'hi' }], ...more },
+    { model: 'plain', messages: [{ role: 'user', content: 'hi' }], ...more },
     { headers: { authorization: `Bearer ${keyOf(account)}` } },
   );
 
@@ -199,7 +185,7 @@ describe('a limit', () => {
 
   it('that a model rejects as too high is omitted in a retry, and the channel gets a mark', async () => {
     upstream.script(refusesAbove(4096));
-    expect(await outcome(await post('strict', { model: 'strict', max_tokens: 50_000 }))).toBe('200');
+    expect(await outcome(await post('capped', { model: 'strict', max_tokens: 50_000 }))).toBe('200');
     expect(upstream.requests.map((call) => limitsIn(call))).toEqual([[50_000], []]);
     await expect
       .poll(async () => {
@@ -220,7 +206,7 @@ describe('a disabled account', () => {
 
 describe('the call that crashed earlier', () => {
   it('releases its permit and its reservation', async () => {
-    // The lease ends after 8 s.
+    // The lease ends after `request_seconds`.
     await until(async () => (await outcome(await post('crashed'))) === '200', 500);
     await until(async () => {
       await stack.runSchedules();

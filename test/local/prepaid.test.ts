@@ -1,18 +1,24 @@
 import { PutCommand } from '@aws-sdk/lib-dynamodb';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
+import type { WatchedStack } from '../hardening/watched-stack.ts';
 import { runOps } from '../ops/run-ops.ts';
-import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
+import {
+  accountsStack,
+  leaveAccountsStack,
+  crowd,
+  dialects,
+  inputPrice,
+  outputPrice,
+} from './accounts-stack.ts';
 import { answersWith, limitsIn, writesUpTo } from './metered-upstream.ts';
-import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
+import { keyOf, nano, rowsOfAccount, until, type MoneyReader, type Row } from './money-reader.ts';
 
 /** Prepaid is prepaid: hostile customers and lying upstreams on the running stack. */
-const [inputPrice, outputPrice] = [0.018, 0.072];
 /** An answer of this many tokens costs 7.2 yuan. */
 const longAnswer = 100_000;
 const small = 0.32;
-const dialects = ['chat', 'responses', 'messages'] as const;
 type Asked = (limit: number | undefined) => Row;
 const said = { messages: [{ role: 'user', content: 'hi' }] };
 /** The path of each endpoint, a request, and the field that shows that the limit ended the answer. */
@@ -36,8 +42,6 @@ const endpoints: Record<'chat' | 'responses' | 'messages', { path: string; asked
 };
 type EndpointName = keyof typeof endpoints;
 const endpointNames = Object.keys(endpoints) as EndpointName[];
-/** Calls at once, each in a process. An account is split when more than 8 of its calls are open. */
-const crowd = 10;
 const crowds = [1, crowd];
 
 /** They cover every pair of the four options. */
@@ -78,35 +82,16 @@ let stack: WatchedStack;
 let money: MoneyReader;
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  stack = await startWatchedStack({
-    environmentsMax: crowd,
-    rows: [
-      ...dialects.map((dialect): ['channels', Row] => [
-        'channels',
-        { id: dialect, dialect, endpoint: upstream.endpoint, models: [dialect], state: true },
-      ]),
-      [
-        'charges',
-        { id: 10, type: 'token-billing', models: [...dialects], input: inputPrice, output: outputPrice },
-      ],
-      ...ways.flatMap((way) => rowsOfAccount(nameOf(way), small)),
-      ...crowds.flatMap((count) => rowsOfAccount(`crowd-${count}`, 29.6)),
-      ...Object.keys(lies).flatMap((name) => rowsOfAccount(`lie-${name}`, 100)),
-      ...rowsOfAccount('busy', 1000),
-      ...rowsOfAccount('disputed', 60),
-      ...rowsOfAccount('overrun', 0.6),
-    ],
-  });
-  money = new MoneyReader(stack);
-  // The demo account also has a balance.
-  const granted = ways.length + crowds.length + Object.keys(lies).length + 4;
-  await until(async () => (await money.accounts()).size === granted);
+  ({ stack, upstream, money } = await accountsStack([
+    ...ways.flatMap((way) => rowsOfAccount(nameOf(way), small)),
+    ...crowds.flatMap((count) => rowsOfAccount(`crowd-${count}`, 29.6)),
+    ...Object.keys(lies).flatMap((name) => rowsOfAccount(`lie-${name}`, 100)),
+    ...rowsOfAccount('busy', 1000),
+    ...rowsOfAccount('disputed', 60),
+    ...rowsOfAccount('overrun', 0.6),
+  ]));
 });
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
-});
+afterAll(leaveAccountsStack);
 beforeEach(() => upstream.forget());
 
 const post = (account: string, endpoint: EndpointName, body: Row): Promise<Response> =>

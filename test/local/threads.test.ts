@@ -1,14 +1,14 @@
 /** The thread helper of Anthropic's SDK on the running stack: with a vendor that stores threads, and with another API. */
 import Anthropic, { NotFoundError } from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startWatchedStack, type WatchedStack } from '../hardening/watched-stack.ts';
-import { startScriptedUpstream, type ScriptedUpstream, type Script } from '../support/scripted-upstream.ts';
+import type { WatchedStack } from '../hardening/watched-stack.ts';
+import type { ScriptedUpstream, Script } from '../support/scripted-upstream.ts';
 import { ThreadUpstream } from '../support/thread-upstream.ts';
 import { frames } from '../support/upstream-scripts.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
-import { keyOf, MoneyReader, nano, rowsOfAccount, until, type Row } from './money-reader.ts';
+import { accountsStack, leaveAccountsStack, inputPrice, outputPrice } from './accounts-stack.ts';
+import { keyOf, nano, rowsOfAccount, type MoneyReader, type Row } from './money-reader.ts';
 
-const [inputPrice, outputPrice] = [0.018, 0.072];
 const accounts = ['held', 'streamed', 'strict', 'forgotten', 'chat', 'chat-strict', 'tools', 'thief'];
 
 let upstream: ScriptedUpstream;
@@ -17,27 +17,10 @@ let money: MoneyReader;
 let vendor: ThreadUpstream;
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  const channel = { endpoint: upstream.endpoint, state: true };
-  stack = await startWatchedStack({
-    environmentsMax: 4,
-    rows: [
-      ['channels', { ...channel, id: 'claude', type: 'anthropic', models: ['claude'] }],
-      ['channels', { ...channel, id: 'chat', models: ['chat'] }],
-      [
-        'charges',
-        { id: 10, type: 'token-billing', models: ['claude', 'chat'], input: inputPrice, output: outputPrice },
-      ],
-      ...accounts.flatMap((account) => rowsOfAccount(account, 100)),
-    ],
-  });
-  money = new MoneyReader(stack);
-  await until(async () => (await money.accounts()).size === accounts.length + 1);
-}, 60_000);
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
+  const rows = accounts.flatMap((account) => rowsOfAccount(account, 100));
+  ({ stack, upstream, money } = await accountsStack(rows));
 });
+afterAll(leaveAccountsStack);
 
 const script: Script = (call, reply) => {
   const { path, body } = call;
