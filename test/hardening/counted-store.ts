@@ -105,7 +105,7 @@ async function pass(
   response.writeHead(reply.statusCode ?? 502, reply.headers).end(await buffer(reply));
 }
 
-function tableOf(body: Buffer): string | undefined {
+export function tableOf(body: Buffer): string | undefined {
   const { TableName } = JSON.parse(body.toString() || '{}') as { TableName?: string };
   return TableName;
 }

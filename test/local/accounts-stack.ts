@@ -79,6 +79,7 @@ async function startAccountsStack(): Promise<AccountsStack> {
       ['channels', { ...channel, id: 'claude', type: 'anthropic', models: ['claude'] }],
       ['channels', { ...channel, id: 'plain', models: ['plain'] }],
       ['channels', { ...channel, id: 'strict', models: ['strict'] }],
+      ['channels', { ...channel, id: 'money', models: ['metered', 'per-call'] }],
       [
         'channels',
         {
@@ -94,6 +95,19 @@ async function startAccountsStack(): Promise<AccountsStack> {
         { ...charge, id: 10, models: [...dialects, 'claude'], input: inputPrice, output: outputPrice },
       ],
       ['charges', { ...charge, id: 11, models: ['plain', 'strict', 'mirror'] }],
+      [
+        'charges',
+        {
+          ...charge,
+          id: 12,
+          models: ['metered'],
+          input: 1,
+          output: 2,
+          service_tiers: { flex: 0.5, priority: 2 },
+        },
+      ],
+      ['charges', { id: 13, type: 'times-billing', models: ['per-call'], output: 1 }],
+      ['plans', { level: 3, price: 9, items: [{ id: 'calls', value: 2, models: ['per-call'] }] }],
       // The lease of a killed call ends then.
       ['settings', { name: 'limits', value: { request_seconds: 12 } }],
     ],

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runOps } from '../ops/run-ops.ts';
+import { textStream } from '../support/upstream-scripts.ts';
+import { keyOf } from './money-reader.ts';
 import { startFaultedStack, type FaultedStack } from '../support/faulted-stack.ts';
 
 /** The running stack behind fault proxies: how a throttled store affects clients, and the balances afterwards. */
@@ -9,6 +11,12 @@ beforeAll(async () => {
   stack = await startFaultedStack();
 });
 afterAll(() => stack.stop());
+
+const post = (): Promise<Response> =>
+  stack.post(
+    { model: 'metered', messages: [{ role: 'user', content: 'hi' }] },
+    { headers: { authorization: `Bearer ${keyOf('warm')}` } },
+  );
 
 describe('the running stack', () => {
   it('answers four parallel first calls on a slow, throttling store', async () => {
@@ -25,6 +33,42 @@ describe('the running stack', () => {
     stack.store.rules.clear();
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(stack.store.counts.faults.throttle).toBe(8);
+  });
+
+  it('needs two UpdateItem for a warm call and no read; one of them comes before the upstream request', async () => {
+    /** Store requests of the answering function; functions on streams make their own. */
+    const asked = (): string[] =>
+      stack.calls
+        .map(({ action, table }) => `${action} ${table}`)
+        .filter((call) => /^(GetItem|BatchGetItem|UpdateItem|PutItem) /.test(call))
+        .filter((call) => !/relay-(ledger|grants|daily)$/.test(call));
+    let atUpstream: string[] = [];
+    stack.upstream.script(async (call, reply) => {
+      atUpstream = asked();
+      await textStream('Hello there.')(call, reply);
+    });
+    let calls = ['GetItem'];
+    // The first calls find neither key nor configuration.
+    while (calls.some((call) => /^(Batch)?GetItem/.test(call))) {
+      stack.calls.length = 0;
+      const answer = await post();
+      await answer.text();
+      await stack.logged(answer.headers.get('x-request-id') ?? '');
+      calls = asked();
+    }
+    expect(calls).toEqual(['UpdateItem relay-quotas', 'UpdateItem relay-quotas']);
+    expect(atUpstream).toEqual(['UpdateItem relay-quotas']);
+  });
+
+  it('answers 503 and calls no upstream if the store is down before the reservation', async () => {
+    stack.upstream.forget();
+    stack.store.rules.add({ fault: { kind: 'error' }, services: ['dynamodb'] });
+    const answer = await post();
+    stack.store.rules.clear();
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect(await answer.json()).toMatchObject({ error: { type: 'internal_error', code: 'unavailable' } });
+    expect(stack.upstream.requests).toHaveLength(0);
   });
 
   it.each([

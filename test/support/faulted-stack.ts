@@ -1,9 +1,9 @@
-import { startStore, type Store } from '../hardening/counted-store.ts';
-import { startWatchedStackOn } from '../hardening/watched-stack.ts';
+import { startStore, tableOf, type Store, type StoreCall } from '../hardening/counted-store.ts';
+import { startWatchedStackOn, type WatchedStack } from '../hardening/watched-stack.ts';
 import { keyOf, MoneyReader, nano, rowsOfAccount, until } from '../local/money-reader.ts';
 import { startFaultProxy, type FaultProxy } from './fault-proxy.ts';
 import { sumOf } from './faulted-tables.ts';
-import { startScriptedUpstream } from './scripted-upstream.ts';
+import { startScriptedUpstream, type ScriptedUpstream } from './scripted-upstream.ts';
 
 const account = 'acme';
 const grantedYuan = 100_000;
@@ -21,8 +21,11 @@ interface FaultedAnswer {
   retryAfter: number;
 }
 
-export interface FaultedStack {
+export interface FaultedStack extends Pick<WatchedStack, 'post' | 'logged'> {
   store: FaultProxy;
+  /** The functions' requests to the store so far. */
+  calls: StoreCall[];
+  upstream: ScriptedUpstream;
   /** The store without faults. */
   endpoint: string;
   /** The charge of each answered call in nano-yuan. */
@@ -52,9 +55,11 @@ export async function startFaultedStack(): Promise<FaultedStack> {
       environmentsMax: callers,
       functionEnvironment: { RELAY_SEED: 'none' },
       rows: [
-        ['channels', { id: 'main', endpoint: upstream.endpoint, models: ['m'], state: true }],
+        ['channels', { id: 'main', endpoint: upstream.endpoint, models: ['m', 'metered'], state: true }],
         ['charges', { id: 1, type: 'times-billing', models: ['m'], output: 1 }],
+        ['charges', { id: 2, type: 'token-billing', models: ['metered'], input: 1, output: 2 }],
         ...rowsOfAccount(account, grantedYuan),
+        ...rowsOfAccount('warm', 100),
       ],
     }),
     (running) => running.stop(),
@@ -82,7 +87,11 @@ export async function startFaultedStack(): Promise<FaultedStack> {
   };
   const running = started.move();
   return {
+    post: (...call) => stack.post(...call),
+    logged: (id) => stack.logged(id),
+    upstream,
     store: stack.store.faults,
+    calls: stack.store.calls,
     endpoint: stack.store.faultless,
     price: nano,
     get answered() {
@@ -117,6 +126,7 @@ export async function startFaultedStack(): Promise<FaultedStack> {
 }
 
 interface FaultedStore extends Store {
+  calls: StoreCall[];
   faults: FaultProxy;
   /** The store without faults. */
   faultless: string;
@@ -124,10 +134,19 @@ interface FaultedStore extends Store {
 
 async function startFaultedStore(): Promise<FaultedStore> {
   const store = await startStore();
-  const faults = await startFaultProxy({ upstream: store.endpoint, seed: 5 });
+  const calls: StoreCall[] = [];
+  const faults = await startFaultProxy({
+    upstream: store.endpoint,
+    seed: 5,
+    refuse({ headers }, body) {
+      calls.push({ action: String(headers['x-amz-target']).split('.')[1] ?? '', table: tableOf(body) });
+      return undefined;
+    },
+  });
   return {
     ...store,
     endpoint: faults.endpoint,
+    calls,
     faults,
     faultless: store.endpoint,
     async stop() {
