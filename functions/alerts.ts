@@ -2,11 +2,7 @@
  * Raises alerts about accounts and upstream balances, and tops accounts up from stored cards. Runs on the table stream of `quotas`, and
  * hourly for dates and missed changes.
  */
-import {
-  createAlertAccounts,
-  createAlertStore,
-  createWatchedChannels,
-} from '../shared/adapters/dynamodb/alerts/alert-store.ts';
+import { createAlertAccounts, createAlertStore } from '../shared/adapters/dynamodb/alerts/alert-store.ts';
 import { createAutoTopUpStore } from '../shared/adapters/dynamodb/alerts/auto-top-up-store.ts';
 import { createAlertSettings, createJobSettings } from '../shared/adapters/dynamodb/config-store.ts';
 import { createEventHandler } from '../shared/adapters/entry/event-handler.ts';
@@ -17,16 +13,15 @@ import { createHttpsTransport } from '../shared/adapters/transport/https-transpo
 import { createAlertPass } from '../shared/relay/alerts/alert-pass.ts';
 import { autoTopUpWatch } from '../shared/relay/alerts/auto-top-up-watch.ts';
 import { balanceWatch } from '../shared/relay/alerts/balance-watch.ts';
-import { createUpstreamWatch } from '../shared/relay/alerts/upstream-balance.ts';
 import { composeJobDeps } from './compose/job-deps.ts';
+import { loadOnFirstCall } from './compose/late-adapters.ts';
 
 const { environment, ...job } = composeJobDeps();
 const { client, clock, stack } = job;
 const accounts = createAlertAccounts({ client, clock, stack, local: environment.local });
 const deps = { ...job, ids: timeSortedIds(clock), marks: createAlertStore(client, stack), accounts };
 const watch = balanceWatch(deps);
-const { local, envSecrets } = environment;
-const transport = createHttpsTransport({ local });
+const transport = createHttpsTransport({ local: environment.local });
 const topUpWatch = autoTopUpWatch({
   ...deps,
   topUps: createAutoTopUpStore(client, stack),
@@ -36,12 +31,10 @@ const topUpWatch = autoTopUpWatch({
   hmac: nodeHmac,
   hex: generateHex,
 });
-const secrets = createSecretStore({ environment, clock, purpose: 'channels' });
-const watchUpstreams = createUpstreamWatch({
-  ...deps,
-  transport,
-  readSecret: (reference, host) => secrets.read(reference, host),
-  channels: createWatchedChannels(client, stack, { local, envSecrets }),
+// Only the hourly pass reads channels, whose rows take half of this function's code.
+const upstreams = loadOnFirstCall(async () => {
+  const { composeUpstreamWatch } = await import('./compose/upstream-watch.ts');
+  return composeUpstreamWatch({ ...deps, environment, transport });
 });
 const poisoned = { event: 'alert_poisoned', metric: 'AlertUndelivered' } as const;
 
@@ -58,7 +51,7 @@ export const handler = createEventHandler(job.log, {
     ...deps,
     watch,
     topUpWatch,
-    watchUpstreams,
+    watchUpstreams: () => upstreams.watch(),
     settings: createAlertSettings(client, stack),
   }),
 });

@@ -4,25 +4,15 @@ import {
   type AlertStore,
   type NoticeStore,
   type AlertAccounts,
-  type WatchedChannels,
   receivers,
   type Receiver,
   type StoredNotice,
 } from '../../../relay/ports/alerts.ts';
-import {
-  buildExpressions,
-  changeIfUnchanged,
-  Table,
-  valuesOf,
-  type StoreDeps,
-  type TableClient,
-} from '../table-client.ts';
+import { buildExpressions, Table, valuesOf, type StoreDeps, type TableClient } from '../table-client.ts';
 import { readWhole } from '../quotas/whole-account.ts';
 import { writeTransaction } from '../transactions.ts';
 import { readItems, type RuntimeItem } from '../runtime-items.ts';
 import { readAlertedAccount, type AlertedAccount } from '../../../config/rows/alerted-account.ts';
-import { readChannel } from '../../../config/rows/channel-row.ts';
-import type { ReferenceRules } from '../../../config/rows/secret-reference.ts';
 import { KeyRow } from '../../../config/rows/key-row.ts';
 import { readRow } from '../../../config/rows/read-row.ts';
 import type { Clock } from '../../../relay/ports/host.ts';
@@ -155,25 +145,6 @@ export function createAlertAccounts({ client, clock, stack, local }: AlertAccoun
           const reading = readRow(KeyRow, raw);
           return 'row' in reading ? [reading.row] : [];
         });
-    },
-  };
-}
-
-export function createWatchedChannels(
-  client: TableClient,
-  stack: string,
-  rules: ReferenceRules,
-): WatchedChannels {
-  const table = new Table(client, stack, 'channels');
-  return {
-    async rows() {
-      const items = await Array.fromAsync(table.readPages('Scan'));
-      const readings = items.flat().map((item) => readChannel(valuesOf(item), rules));
-      return readings.flatMap((reading) => ('row' in reading ? [reading.row] : []));
-    },
-    async mark(id, balance) {
-      const existing = { key: 'id', names: [], stored: {} };
-      await table.update({ id }, changeIfUnchanged(existing, { _balance: balance }));
     },
   };
 }
