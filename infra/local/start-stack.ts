@@ -10,7 +10,7 @@ import {
   createStreamCalls,
   createTableCalls,
 } from './host/emulator.ts';
-import { openCheckpoints, startMapping } from './event-source-mapping.ts';
+import { openCheckpoints, startMapping, type Mapping } from './event-source-mapping.ts';
 import { startSchedules, buildMappings, buildSchedules } from './template/build-events.ts';
 import {
   readBehaviours,
@@ -43,7 +43,8 @@ import {
   type Template,
 } from './template/template.ts';
 import { buildConsoleVariables, startLocalIssuer } from './console.ts';
-import { MarksLost } from '../../shared/relay/ports/config-store.ts';
+import { MarksLost, publishedTables } from '../../shared/relay/ports/config-store.ts';
+import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { keepLines, createKeptLines, publishAddresses, startLogsApi } from './log.ts';
 import { startServerProcess, createServerUrl } from './server-process.ts';
 
@@ -117,15 +118,21 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
   started.defer(async () => {
     await Promise.all([...functions.values()].map((target) => target.close()));
   });
-  const readStreams = createStreamCalls(emulator.endpoint);
-  const checkpoints = openCheckpoints(settings.dataFolder);
-  const { newestRecord = emulator.newestRecord } = settings;
-  for (const mapping of buildMappings(references, functions))
-    started.defer(await startMapping(mapping, { callAws: readStreams, checkpoints, log, newestRecord }));
   onStep('writing demo rows');
   const key = vendors && readOrCreateDemoKey(settings.dataFolder);
   if (vendors && key !== undefined) await seedDemo(callAws, (name) => vendors.url(name), key);
   if (settings.upstreamKey) await seedRows(callAws, [realChannelRow]);
+  const { newestRecord = emulator.newestRecord } = settings;
+  const streams = {
+    callAws: createStreamCalls(emulator.endpoint),
+    checkpoints: openCheckpoints(settings.dataFolder),
+    log,
+    newestRecord,
+  };
+  for (const mapping of buildMappings(references, functions)) {
+    const coveredUntil = findPublished(mapping, newestRecord);
+    started.defer(await startMapping({ ...mapping, coveredUntil }, streams));
+  }
   onStep('publishing the configuration');
   await publishConfiguration(functions, log);
   const schedules = started.adopt(startSchedules(buildSchedules(references, functions), log), (running) =>
@@ -199,6 +206,20 @@ function readDistributionConfig(references: LocalReferences): DistributionConfig
     throw new StartError('the template must have one distribution');
   const config = first[1].Properties?.['DistributionConfig'] as DistributionConfig;
   return { ...config, Origins: references.resolve(config.Origins) as DistributionConfig['Origins'] };
+}
+
+/**
+ * Returns the number of the newest record that the publication at the start covers. Streams deliver the rows of each table to a
+ * run of its own, and each of the five runs would compile the same configuration again, for 30 ms.
+ */
+function findPublished(
+  { target, properties }: Mapping,
+  newestRecord: Emulator['newestRecord'],
+): number | undefined {
+  const table = properties.EventSourceArn.split('/')[1] ?? '';
+  const isPublished = publishedTables.some((name) => physicalNameOf(localStackName, name) === table);
+  if (target.settings.name !== 'config' || !isPublished) return undefined;
+  return Number(newestRecord?.(table) ?? -1);
 }
 
 interface CalledFunction {

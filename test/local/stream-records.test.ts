@@ -10,7 +10,7 @@ import {
   type Emulator,
   tendStreamRecords,
 } from '../../infra/local/host/emulator.ts';
-import { openCheckpoints, startMapping } from '../../infra/local/event-source-mapping.ts';
+import { openCheckpoints, startMapping, type Mapping } from '../../infra/local/event-source-mapping.ts';
 import type { LocalFunction } from '../../infra/local/lambda/local-function.ts';
 import { emulatorClient } from '../support/emulator.ts';
 
@@ -58,6 +58,26 @@ function query(statement: string): Record<string, unknown>[] {
     database.close();
   }
 }
+
+const mappingOf = (EventSourceArn: string, take: (event: unknown) => void): Mapping => ({
+  id: 'mapping',
+  properties: {
+    EventSourceArn,
+    StartingPosition: 'TRIM_HORIZON',
+    BatchSize: 10,
+    BisectBatchOnFunctionError: true,
+    MaximumRetryAttempts: 1,
+    FunctionResponseTypes: ['ReportBatchItemFailures'],
+  },
+  target: {
+    settings: { name: 'reader' },
+    call: async (event: unknown) => take(event),
+  } as unknown as LocalFunction,
+});
+
+const recordsOf = (...ids: string[]) => ({
+  Records: ids.map((id) => ({ dynamodb: { NewImage: { id: { S: id } } } })),
+});
 
 const unkept = () => readdirSync(temporary);
 
@@ -124,21 +144,7 @@ describe('stream records of the emulator', () => {
     const events: unknown[] = [];
     let newest = 0;
     const stop = await startMapping(
-      {
-        id: 'mapping',
-        properties: {
-          EventSourceArn: StreamArn,
-          StartingPosition: 'TRIM_HORIZON',
-          BatchSize: 10,
-          BisectBatchOnFunctionError: true,
-          MaximumRetryAttempts: 1,
-          FunctionResponseTypes: ['ReportBatchItemFailures'],
-        },
-        target: {
-          settings: { name: 'reader' },
-          call: async (event: unknown) => void events.push(event),
-        } as unknown as LocalFunction,
-      },
+      mappingOf(StreamArn, (event) => void events.push(event)),
       {
         callAws: call,
         checkpoints: openCheckpoints(undefined),
@@ -155,6 +161,45 @@ describe('stream records of the emulator', () => {
     await asked.promise;
     expect(events).toMatchObject([{ Records: [{ eventName: 'INSERT' }] }]);
     expect(reads.slice(0, 4)).toEqual([0, 1, 1, 1]);
+    await stop();
+  });
+
+  it('that come within the batching window of a mapping are delivered together', async () => {
+    const { endpoint } = await start(undefined);
+    const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
+    const callAws = createStreamCalls(endpoint);
+    const delivered = Promise.withResolvers<unknown>();
+    const mapping = mappingOf(StreamArn, delivered.resolve);
+    let reads = 0;
+    await put(endpoint, 'a');
+    const stop = await startMapping(
+      { ...mapping, properties: { ...mapping.properties, MaximumBatchingWindowInSeconds: 0.01 } },
+      {
+        async callAws(operation, input) {
+          const answer = await callAws(operation, input);
+          if (operation === 'GetRecords' && (reads += 1) === 1) await put(endpoint, 'b');
+          return answer;
+        },
+        checkpoints: openCheckpoints(undefined),
+        log: () => {},
+      },
+    );
+    expect(await delivered.promise).toMatchObject(recordsOf('a', 'b'));
+    await stop();
+  });
+
+  it('that a run of the function has covered are not delivered', async () => {
+    const { endpoint, newestRecord } = await start(undefined);
+    const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
+    for (const id of ['a', 'b']) await put(endpoint, id);
+    const coveredUntil = Number(newestRecord?.('things'));
+    await put(endpoint, 'c');
+    const delivered = Promise.withResolvers<unknown>();
+    const stop = await startMapping(
+      { ...mappingOf(StreamArn, delivered.resolve), coveredUntil },
+      { callAws: createStreamCalls(endpoint), checkpoints: openCheckpoints(undefined), log: () => {} },
+    );
+    expect(await delivered.promise).toMatchObject(recordsOf('c'));
     await stop();
   });
 

@@ -21,6 +21,7 @@ import { type Store, isSigned, type RowAuthor } from './operator-store.ts';
 import { attributeOf } from '../../config/rows/read-row.ts';
 import {
   MarksLost,
+  publishedTables,
   type RowMarks,
   type ValidatedRow,
   type ConfigTables,
@@ -166,10 +167,9 @@ const marksOf = ({ raw, result }: ValidatedRow) => [
 
 export const createConfigTables = (client: TableClient, stack: string): ConfigTables => ({
   async rows() {
-    const names = ['channels', 'charges', 'plans', 'settings'] as const;
-    const read = names.map(
+    const read = publishedTables.map(
       async (table) => [table, await scanRows(new Table(client, stack, table))] as const,
     );
-    return Object.fromEntries(await Promise.all(read)) as Record<(typeof names)[number], RawRow[]>;
+    return Object.fromEntries(await Promise.all(read)) as Record<(typeof publishedTables)[number], RawRow[]>;
   },
 });

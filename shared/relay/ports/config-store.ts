@@ -24,8 +24,11 @@ export const refusalAgeMsMax = 8_000;
 /** Public lists are kept by the distribution for 5 s on top. */
 export const listAgeMsMax = 3_000;
 
+/** The tables that make up the configuration. */
+export const publishedTables = ['channels', 'charges', 'plans', 'settings'] as const;
+
 export interface ConfigTables {
-  /** All rows of the tables that make up the configuration, from consistent reads. Throws StoreUnavailable. */
+  /** All rows of `publishedTables`, from consistent reads. Throws StoreUnavailable. */
   rows(): Promise<ConfigRows>;
 }
 
