@@ -29,7 +29,7 @@ const onOneStack = process.argv.slice(2).some((argument) => /(client|local|vendo
   ? []
   : [
       'test/client/!(client).test.ts',
-      'test/local/{entry,limits,money,prepaid,threads}.test.ts',
+      'test/local/{entry,limits,money,pages,prepaid,threads}.test.ts',
       'test/vendors/!(vendors).test.ts',
     ];
 

@@ -14,3 +14,6 @@ const files = readdirSync(import.meta.dirname)
 describe.each(files)('%s', async (name) => {
   await import(`./${name}.test.ts`);
 });
+describe('pages', async () => {
+  await import('../local/pages.test.ts');
+});

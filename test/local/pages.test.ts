@@ -3,22 +3,19 @@ import type { AddressInfo } from 'node:net';
 import { ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { clientStack, type ClientStack } from '../client/client-stack.ts';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { emulatorClient } from '../support/emulator.ts';
-import { startLocalStack, type LocalStack } from '../support/local-stack.ts';
 
-let stack: LocalStack;
+let stack: Omit<ClientStack, 'stop'>;
 let browser: Browser;
 let address: string;
 
 beforeAll(async () => {
-  [stack, browser] = await Promise.all([startLocalStack(), startBrowser()]);
+  [stack, browser] = await Promise.all([clientStack(), startBrowser()]);
   address = stack.baseUrl.replace(/\/v1$/, '');
 });
-afterAll(async () => {
-  await browser.close();
-  await stack.stop();
-});
+afterAll(() => browser.close());
 
 it('the page of models links to the account page, through the distribution', async () => {
   const { page, complaints } = await openPage(browser);
@@ -35,7 +32,7 @@ it('the page of models links to the account page, through the distribution', asy
 it('a link with a key in its fragment opens the account, and a question shows its cost', async () => {
   const { page } = await openPage(browser);
   await page.goto(`${address}/account#${stack.key}`);
-  await page.getByText('Available').waitFor();
+  await page.getByText('Available balance').waitFor();
   expect(page.url()).toBe(`${address}/account`);
   await page.getByLabel('Model', { exact: true }).fill('demo-chat');
   await page.getByLabel('Message').fill('Hello');
@@ -45,7 +42,7 @@ it('a link with a key in its fragment opens the account, and a question shows it
   const id = /Request (\w+)/.exec(await said.innerText())?.[1] ?? '';
   await page.locator('#rows').getByText(id).waitFor();
   expect(await page.locator('.turn.model > .text').innerText()).not.toBe('');
-  expect(stack.stderr()).not.toContain(stack.key);
+  expect(stack.log()).not.toContain(stack.key);
   await page.context().close();
 });
 
