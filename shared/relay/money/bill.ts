@@ -192,7 +192,11 @@ export class Bill {
    * model; undefined: the call's own. `facts`: in whose form it went up, and what was dropped.
    */
   inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
-    const { unknown, embedding, native, thread } = this.#input.call;
+    const { call } = this.#input;
+    const { media, estimate } = this.#findCost(answering);
+    // Only media count by what was sent. Text was counted for the reservation, and a megabyte takes 5 ms.
+    if (media === undefined && request === call.request) return estimate.inputTokens;
+    const { unknown, embedding, native, thread } = call;
     const { isNative, dropped, unsentMedia } = facts;
     const sent = {
       request,
@@ -203,7 +207,7 @@ export class Bill {
       dropped,
       unsentMedia,
     };
-    return estimateInput(sent, this.#findCost(answering).media).unbiased;
+    return estimateInput(sent, media).unbiased;
   }
 
   /** Headers about limits, for every response to the call. */

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BillingRig, yuan } from '../../../support/billing-rig.ts';
-import type { Answer, Step } from '../../../support/core-rig.ts';
+import { delta, done, finish, type Answer, type Step } from '../../../support/core-rig.ts';
 
 type Json = Record<string, unknown>;
 
@@ -349,3 +349,12 @@ it.each(['chat', 'responses'] as const)(
     expect(last).toMatchObject({ prompt_tokens: count, estimated: false });
   },
 );
+
+it('charges nothing for a dropped file if the upstream reports no usage', async () => {
+  const rig = new BillingRig().granted(10_000n * yuan).upstream({ steps: [delta('a'), finish(), done] });
+  const content = [{ type: 'text', text: 'words', file: at('DROPPED') }];
+  const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] };
+  const answer = await rig.call(body, { path: '/v1/messages' });
+  expect(answer.headers['x-relay-dropped']).toContain('messages[].content[].file');
+  expect(rig.item?.last?.prompt_tokens).toBeLessThan(10);
+});

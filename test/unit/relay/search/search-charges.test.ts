@@ -13,7 +13,7 @@ import {
   yuan,
   type BillingOptions,
 } from '../../../support/billing-rig.ts';
-import { delta, demoKey, hang, hello, type Answer } from '../../../support/core-rig.ts';
+import { delta, demoKey, done, finish, hang, hello, type Answer } from '../../../support/core-rig.ts';
 
 const searching = { type: 'tavily', endpoint: 'https://search.test', results: 5 } as const;
 const priced = { ...searching, price: 0.08, cost: 0.057 };
@@ -100,6 +100,18 @@ describe('a search with a price', () => {
     await rig.call({ ...web, max_tokens: 10_000 });
     // Half of the balance, less 22 tokens of the question, 4,000 of the results, and the search.
     expect(rig.sent[0]?.json).toMatchObject({ max_tokens: (10_000 - 22 - 4_000 - 80) / 2 });
+  });
+
+  it('adds what it found to the input of an answer without usage', async () => {
+    const found = { title: 'T', url: 'https://a.test', text: 'the cat sat on the mat '.repeat(20) };
+    const rig = rigOf({ search: async () => [found] }).granted(10n * yuan);
+    rig.upstream({ steps: [delta('a'), finish(), done] });
+    const inputs = [];
+    for (const body of [small, web]) {
+      await rig.call(body);
+      inputs.push(rig.item?.last?.prompt_tokens ?? 0);
+    }
+    expect(inputs).toEqual([5, expect.toSatisfy((count: number) => count > 100)]);
   });
 
   it('counts towards a key’s budget', async () => {
