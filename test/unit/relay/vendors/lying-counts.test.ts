@@ -6,8 +6,8 @@ import { type Step, data, delta, done, finish } from '../../../support/core-rig.
 import { vendorModels, VendorRig, type VendorModel } from '../../../support/vendor-rig.ts';
 
 /** Words that every tokenizer and estimate count alike, so that only the lie matters. */
-const words = 'the cat sat on the mat and the dog ran to the red box so '.repeat(20);
-const outputTokensMax = 700;
+const words = 'the cat sat on the mat and the dog ran to the red box so '.repeat(12);
+const outputTokensMax = 420;
 
 /** Runs a call at the double, with or without a lie, and returns the charged counts. */
 async function charged(model: VendorModel, stream: boolean, { lie = 'none', text = words } = {}) {
