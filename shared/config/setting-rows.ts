@@ -314,13 +314,22 @@ export function readSetting(
   const { name, value } = reading.row;
   const known = findSetting(name);
   if (!known) return { problem: `name: unknown setting; use one of ${Object.keys(settingTable).join(', ')}` };
-  const schema = z.strictObject({ value: known.value });
-  const parsed = z.safeParse(schema, { value });
-  if (!parsed.success) return { problem: explainIssues(parsed.error.issues, { value }, schema) };
-  const read = known.read(parsed.data.value as never, rules);
+  const parsed = z.safeParse(known.value, value);
+  if (!parsed.success) return { problem: explainInvalidValue(known.value, value, parsed.error.issues) };
+  const read = known.read(parsed.data as never, rules);
   if ('problem' in read) return read;
   const { problems, warnings } = checkReferences(listSettingSecrets(read), rules);
   return problems[0] === undefined ? acceptRow(read, warnings) : { problem: problems[0] };
+}
+
+/** Builds the schema of the row only here: zod compiles a new schema when it first parses, which took longer than reading the value. */
+function explainInvalidValue(
+  schema: z.ZodMiniType,
+  value: unknown,
+  issues: readonly z.core.$ZodIssue[],
+): string {
+  const inRow = issues.map((issue) => ({ ...issue, path: ['value', ...issue.path] }));
+  return explainIssues(inRow, { value }, z.strictObject({ value: schema }));
 }
 
 /** Secrets without a host only sign. */

@@ -4,7 +4,7 @@
  */
 import { findPriceGroup } from '../../config/customer-prices.ts';
 import { AccountRow } from '../../config/rows/account-row.ts';
-import { parseRow } from '../../config/rows/read-row.ts';
+import { attributeOf, parseRow, plainRow } from '../../config/rows/read-row.ts';
 import { emptyRows, joinNames, type ConfigRows } from '../../config/rows/read-table.ts';
 import type { Settings } from '../../config/settings.ts';
 import type { Snapshot } from '../../config/snapshot.ts';
@@ -24,7 +24,8 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   ports: OperatorPorts,
   plan: Plan,
 ): Promise<Plan> {
-  // Most edits leave groups alone, and compiling all tables takes most of the time of a preview.
+  if (writeGroups(plan.edit.before) === writeGroups(plan.edit.after)) return plan;
+  // Compiling all tables takes most of the time of a preview.
   const readSettings = ({ settings }: ConfigRows) =>
     compileRows(ports, { ...emptyRows, settings }).snapshot.settings;
   const [oldSettings, newSettings] = [readSettings(plan.edit.before), readSettings(plan.edit.after)];
@@ -53,6 +54,10 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   const idle = `settings price_groups: no customer has ${joinNames(unused)} yet: set price_group of a customer to it`;
   return { ...plan, warnings: [...plan.warnings, ...warnings, ...(unused.length > 0 ? [idle] : [])] };
 }
+
+/** The row of all groups. Most edits don't change it. */
+const writeGroups = ({ settings }: ConfigRows) =>
+  canonicalJson(plainRow(settings.find((raw) => attributeOf(raw, 'name') === 'price_groups')));
 
 const writeGroup = (settings: Settings, name: string) => canonicalJson(findPriceGroup(settings, name));
 

@@ -146,8 +146,8 @@ export const listSecrets = ({
 ];
 
 /** The uses of secrets in these rows, as `ReferenceRules` takes them. */
-export const listSecretUses = (...versions: readonly ConfigRows[]): Set<string> =>
-  new Set(versions.flatMap(listSecrets).map(formatUseKey));
+export const listSecretUses = (versions: ReadonlySet<ConfigRows>): Set<string> =>
+  new Set([...versions].flatMap(listSecrets).map(formatUseKey));
 
 /** The rows of the newest version, if any was published. */
 export async function readServedRows({ config }: OperatorPorts): Promise<ConfigRows | undefined> {

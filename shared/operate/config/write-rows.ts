@@ -77,7 +77,7 @@ export async function planRollback(ports: OperatorPorts, version: number): Promi
 export function planRows(ports: OperatorPorts, edit: ConfigEdit, trusted: ConfigRows = edit.before) {
   const { before, after } = edit;
   const changes = changesBetween(before, after);
-  const oldUses = listSecretUses(before, trusted);
+  const oldUses = listSecretUses(new Set([before, trusted]));
   const findings = findProblems(after, ports, { pricesBefore: before.charges, oldUses });
   // Without marks, as the rows after it are: what a probe found hides a warning.
   const earlier = findProblems(putOver(before, {}), ports);
