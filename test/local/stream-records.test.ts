@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -78,6 +78,21 @@ const mappingOf = (EventSourceArn: string, take: (event: unknown) => void): Mapp
 const recordsOf = (...ids: string[]) => ({
   Records: ids.map((id) => ({ dynamodb: { NewImage: { id: { S: id } } } })),
 });
+
+function hasRoomInMemory(): boolean {
+  if (!existsSync('/dev/shm')) return false;
+  const { bavail, bsize } = statfsSync('/dev/shm');
+  return bavail * bsize >= 1024 ** 3;
+}
+
+/** Undefined for a file that was closed meanwhile. */
+function readOpenFile(descriptor: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return undefined;
+  }
+}
 
 const unkept = () => readdirSync(temporary);
 
@@ -201,6 +216,14 @@ describe('stream records of the emulator', () => {
     );
     expect(await delivered.promise).toMatchObject(recordsOf('c'));
     await stop();
+  });
+
+  it.runIf(hasRoomInMemory())('of temporary tables are in memory, unless TMPDIR is set', async () => {
+    vi.stubEnv('TMPDIR', undefined);
+    await start(undefined);
+    const opened = readdirSync('/proc/self/fd').flatMap((name) => readOpenFile(name) ?? []);
+    expect(opened).toContainEqual(expect.stringMatching(/^\/dev\/shm\/relay-tables-\w+\/dynamodb\.sqlite$/));
+    expect(unkept()).toEqual([]);
   });
 
   it('of temporary tables are deleted with the emulator', async () => {
