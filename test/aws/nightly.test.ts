@@ -1,10 +1,11 @@
 /** Tests the parts of the nightly run on AWS that need no account. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -16,7 +17,7 @@ import { generateSecretKey } from '../../shared/adapters/system/node-ports.ts';
 import { readPage, root } from '../docs/pages.ts';
 import { workflowOf, yaml } from '../infra/workflows.ts';
 import { findShortfall, sendLoad } from './load.ts';
-import { renderPage } from './transcript-page.ts';
+import { readTranscripts, renderPage } from './transcript-page.ts';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -55,7 +56,19 @@ describe('the workflow', () => {
 
   it('uploads only the transcript of a run', () => {
     const uploads = jobs['steps']?.steps.filter(({ uses }) => uses?.startsWith('actions/upload-artifact@'));
-    expect(uploads?.map((step) => path.basename(String(step.with?.['path'])))).toEqual(['transcript.md']);
+    expect(uploads?.map(({ with: inputs }) => inputs?.['path'])).toEqual([
+      'first-deployment/nightly-*/transcript.md',
+    ]);
+  });
+
+  it('gives the page a folder for each door, also for a single one', () => {
+    const [download] = jobs['page']?.steps.filter(({ uses }) => uses?.includes('/download-artifact@')) ?? [];
+    expect(download?.with).toEqual({ path: 'transcripts', 'merge-multiple': true });
+    const folder = mkdtempSync(path.join(tmpdir(), 'relay-transcripts-'));
+    mkdirSync(path.join(folder, 'nightly-api'));
+    writeFileSync(path.join(folder, 'nightly-api', 'transcript.md'), 'text');
+    expect(readTranscripts(folder)).toEqual({ api: 'text' });
+    rmSync(folder, { recursive: true });
   });
 
   it('assumes a role that no other repository, branch or service can assume', () => {

@@ -54,11 +54,19 @@ function readResults(transcript: string): Map<number, { name: string; result: st
   return steps;
 }
 
-if (import.meta.main) {
-  const [folder = '', commit = ''] = process.argv.slice(2);
+/** Reads `nightly-DOOR/transcript.md` of each door, as nightly-aws.yml uploads it. */
+export function readTranscripts(folder: string): Record<string, string> {
   const texts = readdirSync(folder)
     .toSorted()
-    .map((door) => [door, readFileSync(path.join(folder, door, 'transcript.md'), 'utf8')] as const);
+    .map((stage) => [
+      stage.replace('nightly-', ''),
+      readFileSync(path.join(folder, stage, 'transcript.md'), 'utf8'),
+    ]);
+  return Object.fromEntries(texts) as Record<string, string>;
+}
+
+if (import.meta.main) {
+  const [folder = '', commit = ''] = process.argv.slice(2);
   const day = new Date().toISOString().slice(0, 10);
-  process.stdout.write(renderPage(Object.fromEntries(texts), { commit, day }));
+  process.stdout.write(renderPage(readTranscripts(folder), { commit, day }));
 }
