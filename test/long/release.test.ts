@@ -303,7 +303,8 @@ new Relay(stack, 'Relay', { alarmEmail: 'ops@example.com' });
             /relay-\d+\.\d+\.\d+(?=\.template|-assets)/g,
             `relay-${release.version}`,
           );
-          const fetched = `cp ${release.folder}/relay-${release.version}* . && rm -rf assets`;
+          // The third deployment unpacks over the assets of the first.
+          const fetched = `cp ${release.folder}/relay-${release.version}* .`;
           const env = { ...process.env, ...variablesFor(endpoint) };
           const { exitCode, output } = await runProgram('sh', ['-e', '-c', `${fetched}\n${named}`], {
             cwd: folder,
