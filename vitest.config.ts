@@ -98,8 +98,12 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'shared',
-          // Otherwise V8 counts WebAssembly memory as its own, and collects all garbage ten times while it loads a rules engine.
-          execArgv: ['--external-memory-accounted-in-global-limit'],
+          execArgv: [
+            // Otherwise V8 counts WebAssembly memory as its own, and collects all garbage ten times while it loads a rules engine.
+            '--external-memory-accounted-in-global-limit',
+            // Optimizing WebAssembly takes a second of each engine that checks templates, more than it saves. Default: 13 million.
+            '--wasm-tiering-budget=300000000',
+          ],
           include: ['test/**/*.test.ts'],
           exclude: [...longTests, ...replaceModules, ...onOneStack],
           isolate: false,
