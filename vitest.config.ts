@@ -37,7 +37,7 @@ const onOneStack = process.argv.slice(2).some((argument) => /(client|local|vendo
 const waits =
   /test\/(client\/|contract\/store-faults|docs\/|local\/|ops\/restore|server\/running|stored\/|vendors\/)/;
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
-const takesLong = /test\/(infra\/validation|simulation\/)/;
+const takesLong = /test\/(infra\/cloudformation|simulation\/)/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

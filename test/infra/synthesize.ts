@@ -41,7 +41,7 @@ const synthesized = new Map<string, string>();
 
 /**
  * Synthesizes the stack of a stage (undefined for the default one) with these options; each caller gets its own copy.
- * Validation takes most of the time, so only validation.test.ts enables it.
+ * Validation takes most of the time, so only validation.ts enables it.
  */
 export function synthesize(options: Record<string, unknown> = {}): Synthesis {
   // The toolkit passes the target region in the environment.
@@ -135,14 +135,19 @@ const stackTraces = require(join(cdk, 'core/lib/private/stack-trace.js')) as {
 };
 stackTraces.enhancedStackTrace = () => [];
 
-// CDK looks for references between stacks by resolving every element once more, which takes a fifth. One stack has none.
+// CDK looks for references between stacks by resolving every element once more, which takes a fifth.
 const references = require(join(cdk, 'core/lib/private/refs.js')) as {
   resolveReferences: (scope: IConstruct) => void;
 };
 const { resolveReferences } = references;
 references.resolveReferences = (scope) => {
-  if (scope.node.findAll().filter((each) => Stack.isStack(each)).length > 1) resolveReferences(scope);
+  const stacks = scope.node.findAll().filter((each) => Stack.isStack(each));
+  if (stacks.length > 1 && !independent.has(scope)) resolveReferences(scope);
 };
+const independent = new WeakSet<IConstruct>();
+
+/** Skips that search in an app whose stacks name each other by their outputs only, as all of `addStacks` do. */
+export const skipReferences = (app: App): unknown => independent.add(app);
 
 /**
  * CDK hashes each function again at each reference to its version, 52 times, which takes a quarter of a synthesis. No function changes
