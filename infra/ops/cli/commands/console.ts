@@ -3,7 +3,6 @@ import type { OperatorPorts } from '../../../../shared/operate/operator-ports.ts
 import { viewOverview } from '../../../../shared/operate/overview.ts';
 import { describeStack } from '../../../../shared/operate/plan.ts';
 import { utcMonth } from '../../../../shared/wire/iso-time.ts';
-import { serveConsole } from '../../console/serve.ts';
 import { operators, viewers, defineView } from '../command.ts';
 import { parseNumber } from '../option-values.ts';
 
@@ -55,6 +54,8 @@ minutes, or with Ctrl-C. Every change is shown and confirmed before it is writte
     await readFirst(ports, readOnly);
     if (check)
       return printAs({ allowed: true }, () => print('Your credentials are sufficient for the console.'));
+    // Its pages are 56 of the 464 modules that every command loaded.
+    const { serveConsole } = await import('../../console/serve.ts');
     const served = await serveConsole(ports, {
       readOnly,
       port,
