@@ -130,6 +130,9 @@ describe('the image of the server', { timeout: 240_000 }, () => {
         )),
       );
     const texts = await Promise.all(begun.map(({ text }) => text));
+    const ids = texts.map((text) => [...new Set([...text.matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id))]);
+    expect(ids.filter(({ length }) => length !== 1)).toEqual([]);
+    expect(new Set(ids.flat()).size).toBe(texts.length);
     for (const [index, { at }] of begun.entries()) {
       const text = texts[index] ?? '';
       expect(contentOf(text)).toBe(wordsOf(`m${at}`).join(''));
