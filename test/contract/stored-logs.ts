@@ -137,7 +137,7 @@ export function storedLogsContract({ name, open }: StoredSuite): void {
     it('loses the result of a request whose response was deleted', async () => {
       for (const key of ['1', '10']) {
         await opened.stored.responses.put(responseOf(opened, { account: 'd', id: `resp-${key}` }));
-        await results().put({ account: 'd', key }, resultOf(noise(700_000)), nowOf(opened) + 60);
+        await results().put({ account: 'd', key }, resultOf(noise(450_000)), nowOf(opened) + 60);
       }
       await opened.stored.responses.remove('d', 'resp-1');
       expect(await results().read({ account: 'd', key: '1' })).toBe(undefined);

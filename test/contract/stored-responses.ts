@@ -87,7 +87,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
     });
 
     it('finds nothing under invalid ids', async () => {
-      await put('d', 'resp-1', noise(700_000));
+      await put('d', 'resp-1', noise(450_000));
       const key = { account: 'd', key: 'k' };
       const later = nowOf(opened) + 60;
       await opened.stored.results.put(key, { requestId: 'r', status: 200, headers: {}, body: '' }, later);
@@ -119,7 +119,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
     });
 
     it('deletes a response once, together with its events', async () => {
-      await put('f', 'resp-1', noise(700_000));
+      await put('f', 'resp-1', noise(450_000));
       await put('f', 'resp-10');
       const events = { account: 'f', id: 'resp-1' };
       await opened.stored.events.append(events, { from: 0, frames: ['a'] }, nowOf(opened) + 60);
@@ -133,7 +133,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
       const of = { account: 'j', id: 'resp-1' };
       const run = { ...of, run: 'one' };
       const late = nowOf(opened) + 120;
-      const queued = queuedOf(opened, of, { request: { text: noise(700_000) } });
+      const queued = queuedOf(opened, of, { request: { text: noise(450_000) } });
       await store().put(queued);
       await opened.stored.runs.claim(run, late);
       await store().put(queued);
@@ -155,7 +155,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
 
     it('never writes a withdrawn response, whether its put comes before or after', async () => {
       await store().withdraw('k', 'resp-1');
-      await put('k', 'resp-1', noise(700_000));
+      await put('k', 'resp-1', noise(450_000));
       await put('k', 'resp-2');
       await store().withdraw('k', 'resp-2');
       await put('k', 'resp-2');
@@ -175,7 +175,7 @@ export function storedResponsesContract({ name, open }: StoredSuite): void {
     });
 
     it('shows readers either the old or the new content while it is replaced', async () => {
-      const texts = [noise(400_000, 1), noise(700_000, 2)];
+      const texts = [noise(400_000, 1), noise(450_000, 2)];
       const of = { account: 'i', id: 'resp-1' };
       const run = { ...of, run: 'one' };
       await store().put(queuedOf(opened, of, { response: { text: texts[0] } }));

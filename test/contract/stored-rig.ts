@@ -47,7 +47,7 @@ export const queuedOf = (
     body,
   );
 
-/** A text that compresses by at most a quarter, the same each time. */
+/** A text that compresses by at most a quarter, the same each time. An item has room for 400,000 characters of it. */
 export const noise = (length: number, seed = 1): string =>
   createHash('shake256', { outputLength: Math.ceil((length * 3) / 4) })
     .update(String(seed))

@@ -32,7 +32,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
     afterAll(() => opened[Symbol.asyncDispose]());
 
     it('lets only one of two runs claim a response, and lets that run claim it again', async () => {
-      const of = await queued(noise(700_000));
+      const of = await queued(noise(450_000));
       const claims = await Promise.all(['one', 'two'].map((run) => runs().claim({ ...of, run }, later())));
       const won = claims[0] ? 'one' : 'two';
       expect(claims.filter(Boolean)).toHaveLength(1);
@@ -41,7 +41,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
         status: 'in_progress',
         background: { streamed: true, run: won, until: later() + 1 },
       });
-      expect(again?.body.request).toEqual({ request: noise(700_000) });
+      expect(again?.body.request).toEqual({ request: noise(450_000) });
       expect(await head(of)).toEqual(again?.head);
     });
 
@@ -74,7 +74,7 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
     });
 
     it('ends a run once, with the whole response, even when the first reply was lost', async () => {
-      const of = await queued(noise(700_000));
+      const of = await queued(noise(450_000));
       await runs().claim({ ...of, run: 'one' }, later());
       const response = ended(of, 'completed', noise(400_000));
       expect(await runs().finish({ ...of, run: 'two' }, ended(of, 'failed'))).toBe(false);
@@ -91,11 +91,11 @@ export function storedRunsContract({ name, open }: StoredSuite): void {
       await runs().claim(run, later());
       expect(await runs().cancel(of.account, of.id)).toMatchObject({ status: 'cancelled' });
       expect(await runs().cancel(of.account, of.id)).toMatchObject({ status: 'cancelled' });
-      expect(await runs().finish(run, ended(of, 'completed', noise(700_000)))).toBe(false);
+      expect(await runs().finish(run, ended(of, 'completed', noise(450_000)))).toBe(false);
       expect(await head(of)).toMatchObject({ status: 'cancelled', background: { run: 'one' } });
       expect(await runs().finish(run, ended(of, 'cancelled'))).toBe(true);
       await opened.stored.responses.remove(of.account, of.id);
-      expect(await runs().finish(run, ended(of, 'completed', noise(700_000)))).toBe(false);
+      expect(await runs().finish(run, ended(of, 'completed', noise(450_000)))).toBe(false);
       expect(await head(of)).toBe(undefined);
       expect(await runs().cancel(of.account, of.id)).toBe(undefined);
       expect(await runs().cancel('a', 'result#1')).toBe(undefined);

@@ -86,16 +86,16 @@ describe('the table of responses', () => {
   it('keeps nothing of a deleted response or of replaced contents', async () => {
     const of = { account: 'a', id: 'resp-1' };
     const { responses, runs, events } = opened.stored;
-    await responses.put(queuedOf(opened, of, { request: { text: noise(700_000) } }));
+    await responses.put(queuedOf(opened, of, { request: { text: noise(450_000) } }));
     await runs.claim({ ...of, run: 'one' }, nowOf(opened) + 60);
     for (let from = 0; from < 60; from += 1)
       await events.append(
         of,
-        { from, frames: [noise(from === 30 ? 700_000 : 20_000, from + 1)] },
+        { from, frames: [noise(from === 30 ? 450_000 : 20_000, from + 1)] },
         nowOf(opened) + 60,
       );
     const background = { streamed: true, run: 'one', until: 0, events: 61 };
-    const text = noise(700_000, 3);
+    const text = noise(450_000, 3);
     const done = responseOf(opened, { ...of, background }, { response: { text } });
     expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(true);
     expect((await idsOf('a')).filter((id) => id.includes('#b#') && !id.includes('#e#'))).toHaveLength(1);
@@ -111,14 +111,14 @@ describe('the table of responses', () => {
     await runs.claim({ ...of, run: 'one' }, nowOf(opened) + 60);
     await responses.remove('b', 'resp-1');
     await events.append(of, { from: 0, frames: ['x'] }, nowOf(opened) + 60);
-    const done = responseOf(opened, of, { response: { text: noise(700_000) } });
+    const done = responseOf(opened, of, { response: { text: noise(450_000) } });
     expect(await runs.finish({ ...of, run: 'one' }, done)).toBe(false);
     expect(await idsOf('b')).toEqual(['resp-1']);
   });
 
   it('keeps nothing of a late put after its response was deleted', async () => {
     const { responses } = opened.stored;
-    const put = responseOf(opened, { account: 'g', id: 'resp-1' }, { response: { text: noise(700_000) } });
+    const put = responseOf(opened, { account: 'g', id: 'resp-1' }, { response: { text: noise(450_000) } });
     await responses.put(put);
     await responses.remove('g', 'resp-1');
     await responses.put(put);
@@ -131,7 +131,7 @@ describe('the table of responses', () => {
     const of = { account: 'h', id: 'resp-1' };
     const run = { ...of, run: 'one' };
     const { responses, runs } = opened.stored;
-    const queued = queuedOf(opened, of, { request: { text: noise(700_000) } });
+    const queued = queuedOf(opened, of, { request: { text: noise(450_000) } });
     await responses.put(queued);
     await runs.claim(run, nowOf(opened) + 60);
     await runs.finish(run, responseOf(opened, { ...of, background: { streamed: false, until: 0 } }));
@@ -221,8 +221,8 @@ describe('the table of responses', () => {
     const of = { account: 'f', id: 'resp-1' };
     const run = { ...of, run: 'one' };
     const background = { streamed: false, run: 'one', until: nowOf(opened) + 60 };
-    const after = responseOf(opened, { ...of, background }, { response: { text: noise(700_000, 2) } });
-    await other.responses.put(queuedOf(opened, of, { request: { text: noise(700_000, 1) } }));
+    const after = responseOf(opened, { ...of, background }, { response: { text: noise(450_000, 2) } });
+    await other.responses.put(queuedOf(opened, of, { request: { text: noise(450_000, 1) } }));
     await other.runs.claim(run, background.until);
     let reads = 0;
     const client: TableClient = {
