@@ -24,18 +24,21 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
-/** Files of one stack, which `accounts.test.ts`, `client.test.ts` and `vendors.test.ts` run together, unless the command names one. */
-const onOneStack = process.argv.slice(2).some((argument) => /(client|local|vendors)\/\w/.test(argument))
+/** Files of one stack, which the file with the folder's name or `accounts.test.ts` runs together, unless the command names one. */
+const onOneStack = process.argv
+  .slice(2)
+  .some((argument) => /(client|hardening|local|vendors)\/\w/.test(argument))
   ? []
   : [
       'test/client/!(client).test.ts',
+      'test/hardening/!(hardening).test.ts',
       'test/local/{entry,limits,money,pages,prepaid,threads}.test.ts',
       'test/vendors/!(vendors).test.ts',
     ];
 
 /** Files that wait for processes of the stack. Three others begin after each: together they left a third of the processors idle. */
 const waits =
-  /test\/(client\/|contract\/store-faults|docs\/|local\/|ops\/restore|server\/running|stored\/|vendors\/)/;
+  /test\/(client\/|contract\/store-faults|docs\/|hardening\/|local\/|ops\/restore|server\/running|stored\/|vendors\/)/;
 /** Short files that take long. By its size, which is all that Vitest knows of a file at first, each would begin last, and be waited for. */
 const takesLong = /test\/(infra\/cloudformation|simulation\/)/;
 

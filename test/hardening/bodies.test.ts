@@ -1,26 +1,18 @@
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { expectErrorBody } from './answers.ts';
-import { startCountedStack, type CountedStack } from './watched-stack.ts';
+import { hardeningStack } from './hardening-stack.ts';
+import type { CountedStack } from './watched-stack.ts';
 
 let upstream: ScriptedUpstream;
 let stack: CountedStack;
 let firstProcess: number[];
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  const models = ['plain', 'constructor', '__proto__'];
-  stack = await startCountedStack({
-    environmentsMax: 1,
-    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models, state: true }]],
-  });
+  ({ upstream, stack } = await hardeningStack());
   await stack.post(hello);
   firstProcess = stack.chatProcesses();
-});
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
 });
 beforeEach(() => upstream.forget());
 

@@ -1,30 +1,23 @@
 import { once } from 'node:events';
 import { request as send, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 import { framesOf, streamedText } from './answers.ts';
+import { hardeningStack } from './hardening-stack.ts';
 import { forgetPeak, peakMegabytes } from './process-memory.ts';
-import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+import type { WatchedStack } from './watched-stack.ts';
 
 let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 let firstProcess: number[];
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  stack = await startWatchedStack({
-    environmentsMax: 1,
-    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
-  });
+  ({ upstream, stack } = await hardeningStack());
   await stack.post(call);
   firstProcess = stack.chatProcesses();
-});
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
 });
 
 const call = { model: 'plain', stream: true, messages: [{ role: 'user', content: 'Hello' }] };
@@ -97,7 +90,7 @@ describe('a long answer', () => {
 
   test('waits in little memory for a client that does not read, and reaches it completely when it does', async () => {
     upstream.script(long);
-    const [pid = 0] = firstProcess;
+    const pid = firstProcess.at(-1) ?? 0;
     forgetPeak(pid);
     const { response } = await open();
     expect(await standstill(() => written)).toBeLessThan(count);
@@ -121,52 +114,3 @@ async function standstill(read: () => number): Promise<number> {
     before = now;
   }
 }
-
-describe('parallel streams', () => {
-  const side = 10;
-  const atOnce = 4;
-  let crowd: WatchedStack;
-
-  beforeAll(async () => {
-    crowd = await startWatchedStack({
-      environmentsMax: atOnce,
-      rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
-    });
-  });
-  afterAll(() => crowd?.stop());
-
-  test('each get their own complete answer with its own id', async () => {
-    let arrived = 0;
-    const allHere = Promise.withResolvers<void>();
-    upstream.script(async ({ body }, reply) => {
-      arrived += 1;
-      if (arrived === atOnce) allHere.resolve();
-      const [{ content: name }] = body['messages'] as [{ content: string }];
-      // No stream continues before the maximum is running, so that their chunks interleave.
-      await reply.data(chunk({ role: 'assistant', content: `${name}: ` }));
-      await allHere.promise;
-      for (let word = 0; word < 200; word += 1) await reply.data(chunk({ content: `${name}.${word} ` }));
-      await reply.data(chunk({}, 'stop'), usageChunk(), '[DONE]');
-      reply.end();
-    });
-    const answers = await Promise.all(
-      Array.from({ length: side }, async (_, number) => {
-        const response = await crowd.postUntilTaken({
-          ...call,
-          messages: [{ role: 'user', content: `n${number}` }],
-        });
-        return framesOf(await response.text());
-      }),
-    );
-    const ids = answers.map((frames) => {
-      const own = new Set(frames.map((frame) => frame['id']));
-      expect(own.size).toBe(1);
-      return [...own][0];
-    });
-    expect(new Set(ids).size).toBe(side);
-    const words = Array.from({ length: 200 }, (_, word) => word);
-    for (const [number, frames] of answers.entries())
-      expect(streamedText(frames)).toBe(`n${number}: ${words.map((word) => `n${number}.${word} `).join('')}`);
-    expect(crowd.chatProcesses()).toHaveLength(atOnce);
-  });
-});

@@ -3,12 +3,13 @@
  * the kernel counts it.
  */
 import { zstdCompressSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startScriptedUpstream, type Script, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { answersWith } from '../local/metered-upstream.ts';
+import { hardeningStack } from './hardening-stack.ts';
 import * as large from './large-answers.ts';
 import { peakMegabytes } from './process-memory.ts';
-import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+import type { WatchedStack } from './watched-stack.ts';
 
 const megabyte = 1024 * 1024;
 const megabytesMax = 200;
@@ -17,19 +18,7 @@ let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  const { endpoint } = upstream;
-  stack = await startWatchedStack({
-    environmentsMax: 1,
-    rows: [
-      ['channels', { id: 'chat', endpoint, models: ['plain'], state: true }],
-      ['channels', { id: 'claude', type: 'anthropic', endpoint, models: ['claude'], state: true }],
-    ],
-  });
-});
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
+  ({ upstream, stack } = await hardeningStack());
 });
 
 type FunctionName = 'chat' | 'responses' | 'messages';

@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { textStream } from '../support/upstream-scripts.ts';
 import { expectErrorBody, framesOf, streamedText } from './answers.ts';
+import { hardeningStack } from './hardening-stack.ts';
 import { exchange, rawPost } from './raw-client.ts';
-import { startWatchedStack, type WatchedStack } from './watched-stack.ts';
+import type { WatchedStack } from './watched-stack.ts';
 
-let upstream: ScriptedUpstream;
 let stack: WatchedStack;
 
 beforeAll(async () => {
-  upstream = await startScriptedUpstream();
-  upstream.script((call, reply) => {
+  const hardening = await hardeningStack();
+  stack = hardening.stack;
+  hardening.upstream.script((call, reply) => {
     const [{ content }] = call.body['messages'] as [{ content: string }];
     return textStream(`You said ${content}.`)(call, reply);
   });
-  stack = await startWatchedStack({
-    environmentsMax: 1,
-    rows: [['channels', { id: 'scripted', endpoint: upstream.endpoint, models: ['plain'], state: true }]],
-  });
-});
-afterAll(async () => {
-  await stack?.stop();
-  await upstream?.close();
 });
 
 const say = (content: string, more: object = {}): string =>

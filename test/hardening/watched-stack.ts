@@ -113,10 +113,10 @@ export async function startWatchedStackOn<Kind extends Store>(
       body: body instanceof Uint8Array || typeof body === 'string' ? body : JSON.stringify(body),
       ...(signal && { signal }),
     });
-  const processes = (name: string): number[] =>
-    lines
-      .flatMap((line) => new RegExp(`^environment ${name}#\\d+ pid (\\d+)$`).exec(line)?.[1] ?? [])
-      .map(Number);
+  const processes = (name: string): number[] => {
+    const started = new RegExp(`^environment ${name}#\\d+ pid (\\d+)$`);
+    return lines.flatMap((line) => started.exec(line)?.[1] ?? []).map(Number);
+  };
   return {
     origin: stack.origin,
     key,
