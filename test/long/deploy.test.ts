@@ -61,15 +61,20 @@ async function published(client: DynamoDBClient): Promise<number> {
   return Number(Item?.['version']?.N ?? 0);
 }
 
-const moveChannel = async (client: DynamoDBClient, endpoint: string) =>
-  client.send(
+/** A secret is bound to its channel's host, so the new host gets a copy. */
+async function moveChannel(client: DynamoDBClient, endpoint: string): Promise<void> {
+  const { values } = rig.aws.secrets;
+  const parameter = `/relay/relay/channels/${new URL(endpoint).host.replace(':', '_')}/openai`;
+  values.set(parameter, values.get('/relay/relay/channels/api.openai.com/openai') ?? '');
+  await client.send(
     new UpdateItemCommand({
       TableName: 'relay-channels',
       Key: { id: { S: 'openai' } },
-      UpdateExpression: 'SET endpoint = :endpoint',
-      ExpressionAttributeValues: { ':endpoint': { S: endpoint } },
+      UpdateExpression: 'SET endpoint = :endpoint, secret = :secret',
+      ExpressionAttributeValues: { ':endpoint': { S: endpoint }, ':secret': { S: `ssm:${parameter}` } },
     }),
   );
+}
 
 test('the page and the README give the same commands', () => {
   const { code: readme = '' } =
@@ -218,7 +223,7 @@ test('a disposable stage is deployed next to it, and leaves nothing when it is d
   expect(await rig.tables.names()).toEqual(tablesOf('relay'));
 });
 
-test('a stack that is not a trial can be deleted only after its protection is removed, and leaves tables, failures and logs', async () => {
+test('a stack that is not a trial can be deleted only after its protection is removed, and leaves tables, failures, logs and seal keys', async () => {
   const refused = await rig.run('npx cdk destroy --force');
   expect(refused.output).toContain('cannot be deleted while TerminationProtection is enabled');
   expect(stackNamed('relay').status).toBe('UPDATE_COMPLETE');
@@ -227,5 +232,12 @@ test('a stack that is not a trial can be deleted only after its protection is re
   const kept = new Set(
     rig.aws.account.standing.filter(({ stack }) => stack === 'relay').map(({ type }) => type),
   );
-  expect(kept).toEqual(new Set(['AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket', 'AWS::Logs::LogGroup']));
+  expect(kept).toEqual(
+    new Set([
+      'AWS::DynamoDB::GlobalTable',
+      'AWS::S3::Bucket',
+      'AWS::Logs::LogGroup',
+      'AWS::SecretsManager::Secret',
+    ]),
+  );
 });
