@@ -174,7 +174,7 @@ export class Attempt {
     try {
       const reply = await this.#send(prepared, watchdog);
       const { identity } = this.#call;
-      const noteUnknownWord = (word: string): void => this.#noteWord?.('finish', word);
+      const noteUnknownWord = (word: string): void => this.#noteUnknownWord('finish', word, built);
       const reader = new dialect.Reader({ identity, sent, quirks, callIds: this.#callIds, noteUnknownWord });
       this.#reader = reader;
       const body = await openBodyEvents(bodyLimits, reply.headers['content-type'], dialect.hasLongLists);
@@ -255,13 +255,18 @@ export class Attempt {
     return isHere ? thread.id : undefined;
   }
 
+  /** Hides a word that quotes the secret: operators who may not read secrets see these words in the row's warning. */
+  #noteUnknownWord(kind: WordKind, word: string, { known }: BuiltRequest): void {
+    this.#noteWord?.(kind, quotesSecret(word, known.secret) ? '' : word);
+  }
+
   #describeRefused({ dialect, built }: Prepared): RefusedAttempt {
     const { request, limitedBy, outputTokensAsked } = this.#call;
     const asked = request.max_completion_tokens ?? request.max_tokens ?? outputTokensAsked;
     return {
       built,
       type: channelTypes[this.#candidate.channel.type],
-      noteUnknownWord: (word) => this.#noteWord?.('error', word),
+      noteUnknownWord: (word) => this.#noteUnknownWord('error', word, built),
       variant: this.#variant,
       dialectName: dialect.name,
       hadContent: this.#hasContent,
@@ -441,6 +446,20 @@ function selectStates(
     states: new Map(fitting.map(([message, { parts }]) => [message, parts])),
     dropped: call.stateDropped || fitting.length < call.states.size,
   };
+}
+
+const lettersOf = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
+/** An upstream may shorten a key. Fewer letters of it may stand in an ordinary word. */
+const quotedLettersMin = 8;
+
+/** True if the word contains a part of the secret, whatever its case and punctuation. */
+function quotesSecret(word: string, secret = ''): boolean {
+  const [said, letters] = [lettersOf(word), lettersOf(secret)];
+  const parts = Array.from({ length: Math.max(1, letters.length - quotedLettersMin + 1) }, (_, at) =>
+    letters.slice(at, at + quotedLettersMin),
+  );
+  return letters !== '' && parts.some((part) => said.includes(part));
 }
 
 /** Reasoning as plain text is bound to no organisation, so every upstream that wants such text back may have it. */

@@ -738,6 +738,20 @@ describe('an unknown word', () => {
     expect(words(rig)).toEqual(['error_word:brand_new+1']);
   });
 
+  it('that quotes the secret is counted as unreadable, because the warning would show the start of the secret', async () => {
+    const rig = new CoreRig({
+      channels: [{ id: 'a', secret: 'ssm:/relay/relay/a' }],
+      secretOf: () => secret,
+    });
+    rig.upstream(refuses(400, error('x', { code: `bad_key_${secret}` })));
+    await post(rig, ask);
+    await post(rig.upstream(answers.chat(`ended by ${secret.toUpperCase()}.`)), ask);
+    // So that the first word is stored.
+    await rig.clock.run(rig.clock.sleep(1));
+    await post(rig.upstream(answers.chat(`shortened ${secret.slice(0, 12)}...`)), ask);
+    expect(words(rig)).toEqual(['error_word:unreadable+1', 'finish_word:unreadable+2']);
+  });
+
   it('joins at most eight per channel, whatever a vendor sends', async () => {
     const rig = new CoreRig({ channels: [{ models: ['m', 'n'] }] });
     for (let call = 0; call < 100; call += 1) {
