@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JsonScan } from '../../../shared/stream/json-scan.ts';
 
 const object = fc.dictionary(
-  fc.string({ unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', 'a') }),
+  fc.string({ unit: fc.constantFrom('"', '\\', '{', '}', '[', ']', 'a', '\n') }),
   fc.json(),
 );
 
@@ -26,4 +26,18 @@ describe("the end of a call's arguments", () => {
       { numRuns: 500 },
     );
   });
+});
+
+it.each([
+  ['{"a": \n', true],
+  ['[1 , ', true],
+  ['[ ', true],
+  ['[1 ', false],
+  ['["a, ', false],
+  ['{ ', false],
+])('a value may begin after %j: %s', (text, expected) => {
+  const [whole, pieces] = [new JsonScan(), new JsonScan()];
+  whole.push(text);
+  for (const character of text) pieces.push(character);
+  expect([whole.wantsValue, pieces.wantsValue]).toEqual([expected, expected]);
 });
