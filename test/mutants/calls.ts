@@ -11,8 +11,8 @@ export const calls: Mutants = {
   },
   'the bytes of vectors are the highest first': {
     file: 'shared/endpoints/embeddings/embeddings-endpoint.ts',
-    find: 'view.setFloat32(4 * at, number, true)',
-    replace: 'view.setFloat32(4 * at, number, false)',
+    find: 'view.setFloat32(4 * at, vector[at]!, true)',
+    replace: 'view.setFloat32(4 * at, vector[at]!, false)',
     noticed: 'test/unit/endpoints/embeddings.test.ts',
     by: /has the bytes of 32-bit little-endian numbers/,
   },

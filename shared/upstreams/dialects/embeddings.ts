@@ -120,9 +120,13 @@ function unpackNumbers(base64: string): Float32Array {
     bytes = atob(base64);
   } catch {}
   if (bytes.length % 4 !== 0) return new Float32Array();
-  const view = new DataView(new ArrayBuffer(bytes.length));
-  for (let at = 0; at < bytes.length; at += 1) view.setUint8(at, bytes.charCodeAt(at));
-  return new Float32Array(bytes.length / 4).map((_, at) => view.getFloat32(4 * at, true));
+  const numbers = new Float32Array(bytes.length / 4);
+  // Written as integers, which the machine keeps in the same order of bytes.
+  const bits = new Int32Array(numbers.buffer);
+  const byteAt = (at: number): number => bytes.charCodeAt(at);
+  for (let place = 0, at = 0; place < bits.length; place += 1, at += 4)
+    bits[place] = byteAt(at) | (byteAt(at + 1) << 8) | (byteAt(at + 2) << 16) | (byteAt(at + 3) << 24);
+  return numbers;
 }
 
 /** The relay itself sets lengths and forms of vectors. Sources: the vendors' pages of November 2026. */

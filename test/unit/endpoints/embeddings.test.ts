@@ -80,15 +80,18 @@ describe('an embeddings answer', () => {
     ]);
   });
 
+  const few = [0.1, -2.5, 3e-8];
+  const many = Array.from({ length: 2_100 }, (_, at) => at / 8);
   it.each([
-    ['an upstream of numbers', [0.1, -2.5, 3e-8]],
-    ['an upstream of base64', bytesOf(0.1, -2.5, 3e-8)],
-  ])('has the bytes of 32-bit little-endian numbers as base64: from %s', async (_, vector) => {
+    ['an upstream of numbers', few, few],
+    ['an upstream of base64', few, bytesOf(...few)],
+    ['an upstream of long vectors', many, bytesOf(...many)],
+  ])('has the bytes of 32-bit little-endian numbers as base64: from %s', async (_, expected, vector) => {
     const rig = rigOf({}, answer(vectorsOf(vector)));
     const asked = { model: 'm', input: 'text', encoding_format: 'base64' };
-    expect(read(await rig.call(asked, { path })).data[0]?.embedding).toBe(bytesOf(0.1, -2.5, 3e-8));
+    expect(read(await rig.call(asked, { path })).data[0]?.embedding).toBe(bytesOf(...expected));
     const numbers = read(await rig.call({ ...asked, encoding_format: 'float' }, { path })).data[0]?.embedding;
-    expect(Array.from(numbers as number[], Math.fround)).toEqual([0.1, -2.5, 3e-8].map(Math.fround));
+    expect(Array.from(numbers as number[], Math.fround)).toEqual(expected.map(Math.fround));
   });
 
   it('has the order of the inputs, whatever the order of the upstream', async () => {
