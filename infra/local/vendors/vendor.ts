@@ -1,5 +1,5 @@
 /** The parts of every double: rules as data, and a reply that needs no socket. */
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import { isRecord, jsonText, parseJson, recordsIn } from '../../../shared/wire/json.ts';
 
 export interface VendorRequest {
@@ -108,7 +108,7 @@ export const readContentText = (content: unknown): string =>
         .map((part) => jsonText(part['text']))
         .join(' ');
 
-export const hashSha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+export const hashSha256 = (text: string): string => hash('sha256', text);
 
 const computeMac = (payload: string): string =>
   createHmac('sha256', 'a double').update(payload).digest('base64url');
