@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { vi } from 'vitest';
-import { openPage, startBrowser } from '../../support/browser.ts';
+import { findControl, openPage, startBrowser } from '../../support/browser.ts';
 import { root } from '../pages.ts';
 import { patternOf, type Action, type WalkStep } from './page.ts';
 import { filledIn, type DailyRelay } from './relay.ts';
@@ -32,21 +32,6 @@ const selectors: Readonly<Record<Action['kind'], string>> = {
   type: 'input, textarea',
   choose: 'select',
 };
-
-/** Replaces Playwright's locators, because they load 330 KB of script into each page. That took 30 ms of processor time. */
-const findControl = String.raw`(selector, name) => {
-  const nameOf = (each) => (each.ariaLabel ?? (each.labels?.[0] ?? each).textContent).trim().replaceAll(/\s+/g, ' ');
-  const found = [...document.querySelectorAll(selector)].find(
-    (each) => nameOf(each) === name && each.checkVisibility() && !each.closest('[aria-hidden]'),
-  );
-  if (!found) return;
-  found.scrollIntoView({ block: 'center' });
-  found.focus();
-  found.select?.();
-  const [{ x, y, width, height }] = found.getClientRects();
-  const middle = { x: x + width / 2, y: y + height / 2 };
-  return found.contains(document.elementFromPoint(middle.x, middle.y)) ? middle : undefined;
-}`;
 
 const viewport = { width: 1280, height: 860 };
 
@@ -112,10 +97,7 @@ export class Walker {
       return;
     }
     if (action.kind === 'open' && !this.#page.url().startsWith(this.#base)) await this.#page.goto(this.#base);
-    const middle = await vi.waitFor(() => this.#find(action.kind, named(action.what)), {
-      timeout: 8_000,
-      interval: 50,
-    });
+    const middle = await findControl(this.#page, selectors[action.kind], named(action.what));
     if (action.kind === 'type') return this.#page.keyboard.insertText(named(action.text));
     if (action.kind === 'choose') return this.#page.keyboard.type(action.text);
     // Another page, a file, or an answer on the same page.
@@ -125,15 +107,6 @@ export class Walker {
       this.#page.waitForEvent('requestfinished', (request) => request.resourceType() === 'fetch'),
     ]);
     await Promise.all([answered, this.#page.mouse.click(middle.x, middle.y)]);
-  }
-
-  /** Focuses a control by its name. Returns the middle of what a person can click there. */
-  async #find(kind: Action['kind'], name: string): Promise<{ x: number; y: number }> {
-    const found = await this.#page.evaluate<{ x: number; y: number } | undefined>(
-      `(${findControl})(${JSON.stringify(selectors[kind])}, ${JSON.stringify(name)})`,
-    );
-    if (!found) throw new Error(`nothing to ${kind} named ${name} on ${this.#page.url()}`);
-    return found;
   }
 
   /** Takes a picture, but never of a key. */
