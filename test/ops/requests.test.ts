@@ -1,5 +1,6 @@
 /** `ops request` and `ops requests` on a deployed stack: CloudWatch Logs is a double on loopback. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { explainMissingRow } from '../../shared/operate/requests/explain-request.ts';
 import { timeText } from '../../shared/wire/ids.ts';
 import { startEmulator, type Emulator } from '../support/emulator.ts';
 import { startAws, type AwsOnLoopback } from './aws-on-loopback.ts';
@@ -80,6 +81,19 @@ describe('request show', () => {
       next: expect.stringContaining('grant new'),
       log: { request: { code: 'insufficient_quota' } },
     });
+  });
+
+  it('does not report a charged call as free if its ledger row is missing', async () => {
+    // A completed call logs its charge, but neither `reserved` nor `attempts`.
+    const charged = { ...line, status: 200, outcome: 'completed', charge: '0.0468' };
+    aws.logLines.splice(0, 9, charged);
+    const run = await ops('request', 'show', id);
+    expect(run.output).toContain('the ledger row is missing');
+    expect(run.output).not.toContain('Not charged');
+
+    const logged = { id, line: { atMs: at, fields: charged }, events: [] };
+    expect(explainMissingRow(logged, at + 10_000)).toContain('not written yet');
+    expect(explainMissingRow({ ...logged, line: { atMs: at, fields: line } }, at)).toContain('Not charged');
   });
 
   it('shows no more about a running background response than its log lines', async () => {

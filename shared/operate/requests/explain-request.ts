@@ -147,6 +147,18 @@ export function explainSteps({ line, events }: LoggedRequest): RequestStep[] {
   ]);
 }
 
+/** The stream that writes ledger rows collects records for 5 s. */
+const rowDelayMsMax = 60_000;
+
+/** Explains why a request has no ledger row. Only a call with a reservation logs a charge, and gets a row. */
+export function explainMissingRow(logged: LoggedRequest | undefined, nowMs: number): string {
+  const { line } = logged ?? {};
+  if (line?.fields['charge'] === undefined) return 'Not charged: there is no ledger row.';
+  return nowMs - line.atMs < rowDelayMsMax
+    ? 'The ledger row is not written yet. Try again in a few seconds.'
+    : 'The log has a charge, but the ledger row is missing. Check for failed stream records: npx --no relay-ops doctor';
+}
+
 const joinWords = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join(', ');
 
 const formatPart = (before: string, value: string | number | undefined, after = ''): string | undefined =>

@@ -83,7 +83,7 @@ export async function findOpenRequest(
 }
 
 export const explainNotFound = (id: string): string =>
-  `no ledger row or open reservation has the id ${id}, so the call was refused or free`;
+  `no ledger row or open reservation has the id ${id}: the call was refused, was free, or has just ended`;
 
 const idLength = 26;
 

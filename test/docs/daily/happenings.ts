@@ -23,7 +23,9 @@ export const happenings: Readonly<Record<string, Happening>> = {
     for (const upstream of [relay.main, relay.reserve]) upstream.script(answers);
     relay.named['ID'] = id.slice(0, 13);
     await logged(relay, '--status failed');
-    await summed(relay, 'globex');
+    await vi.waitFor(async () => {
+      expect(await relay.quietly('request show $ID')).toContain('(ledger)');
+    }, within);
   },
 
   '"It was slow at 14:05"': async (relay) => {

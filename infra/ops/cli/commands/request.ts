@@ -19,7 +19,11 @@ import {
   type ListedRequest,
   type RequestStatus,
 } from '../../../../shared/operate/requests/list-requests.ts';
-import { explainRequest, explainSteps } from '../../../../shared/operate/requests/explain-request.ts';
+import {
+  explainMissingRow,
+  explainRequest,
+  explainSteps,
+} from '../../../../shared/operate/requests/explain-request.ts';
 import { requestSteps, type FoundRequest } from '../../../../shared/operate/requests/find-request.ts';
 import { adviseNextStep } from '../../../../shared/operate/requests/next-step.ts';
 import { isoTime } from '../../../../shared/wire/iso-time.ts';
@@ -70,7 +74,7 @@ const showRequest = defineView('show', {
       ]);
     }
     if (note !== undefined) terminal.remark(note);
-    if (!found) print('Not charged: there is no ledger row.');
+    if (!found) print(explainMissingRow(logged, ports.clock.now()));
     else if (found.kind === 'open') printOpen(terminal, found);
     else {
       const { row, late } = found;

@@ -3,7 +3,11 @@ import { findLedgerTimeMs, type CloseRow } from '../../../../shared/billing/ledg
 import { convertToYuanNumber } from '../../../../shared/billing/money.ts';
 import { carryOutGrant } from '../../../../shared/operate/customers/grants.ts';
 import { planRefundCharge } from '../../../../shared/operate/customers/refund-charge.ts';
-import { findLoggedRequests, explainSteps } from '../../../../shared/operate/requests/explain-request.ts';
+import {
+  explainMissingRow,
+  explainSteps,
+  findLoggedRequests,
+} from '../../../../shared/operate/requests/explain-request.ts';
 import {
   parseAskedId,
   findBookedRequest,
@@ -88,7 +92,9 @@ async function renderRequest(visit: Visit, { requests, note }: FoundRequest): Pr
       row
         ? html`<h2>What it cost <span class="soft">from the ledger</span></h2>
             ${renderDefinitions('steps', requestSteps(row, late))}`
-        : renderEmptyBox('Nothing was charged', isWhole ? notInLedger : shortId)
+        : isWhole
+          ? renderEmptyBox('No ledger row', logged ? explainMissingRow(logged, nowMs) : notInLedger)
+          : renderEmptyBox('What it cost', shortId)
     }`,
     status: row || logged ? 200 : 404,
   };
