@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { build, type BuildOptions, type Metafile } from 'esbuild';
+import { build, type BuildOptions, type BuildResult, type Metafile } from 'esbuild';
 import { joinFirstFiles, type Bundle } from './one-first-file.ts';
 import { withBuiltPages } from '../pages/built-pages.ts';
 import { builtinsWithoutFacade, startAliases } from './start-plugins.ts';
@@ -94,6 +94,7 @@ async function buildFunction(
     entryPoints: { index: join(functionsFolder, `${name}.ts`) },
     alias: startAliases,
   });
+  refuseWarnings(name, split);
   return writeBundle(name, outputFolder, await joinFirstFiles(split, options));
 }
 
@@ -109,11 +110,17 @@ async function buildWhole(
 ): Promise<BuiltFunction> {
   const outdir = join(outputFolder, name);
   const built = await build({ ...bundleOptions, ...inParts, outdir, entryPoints: { index: entry } });
+  refuseWarnings(name, built);
   const beside = files.map((file) => {
     const contents = readFileSync(join(dirname(entry), file));
     return { path: join(outdir, basename(file)), contents, text: contents.toString(), hash: '' };
   });
   return writeBundle(name, outputFolder, { ...built, outputFiles: [...built.outputFiles, ...beside] });
+}
+
+/** esbuild warns of an import without names, which it drops, because package.json declares that no module has side effects. */
+function refuseWarnings(name: string, { warnings }: Pick<BuildResult, 'warnings'>): void {
+  if (warnings.length > 0) throw new Error(`${name}: ${warnings.map(({ text }) => text).join('; ')}`);
 }
 
 function writeBundle(name: string, outputFolder: string, result: Bundle): BuiltFunction {

@@ -111,6 +111,11 @@ describe('the bundles of the functions', () => {
     ]),
   );
 
+  test('readers of table streams load no schemas of channel rows', () => {
+    // Without `sideEffects` in package.json, `ledger` loaded 120 KB.
+    expect(firstLoadBytes(built.get('ledger') as Metafile).first).toBeLessThan(60_000);
+  });
+
   test.each(functionNames)(
     '%s contains no other credential provider and stays within the first-load limit',
     (name) => {
