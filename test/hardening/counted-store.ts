@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer, request as send, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb';
 import { type Emulator, startEmulator } from '../../infra/local/host/emulator.ts';
@@ -36,12 +33,8 @@ export interface StoreFailure {
   body: object;
 }
 
-/** In memory, because a write to a shared disk takes ten times as long. */
-const memory = '/dev/shm';
-
 export async function startStore(): Promise<Store> {
-  const dataFolder = mkdtempSync(path.join(existsSync(memory) ? memory : tmpdir(), 'relay-store-'));
-  const emulator = await startEmulator({ dataFolder });
+  const emulator = await startEmulator({ dataFolder: undefined });
   const { endpoint, newestRecord } = emulator;
   const client = emulatorClient(endpoint);
   await createTables(client);
@@ -52,7 +45,6 @@ export async function startStore(): Promise<Store> {
     async stop() {
       client.destroy();
       await emulator.stop();
-      rmSync(dataFolder, { recursive: true });
     },
   };
 }

@@ -8,12 +8,13 @@ import { canaries } from './canaries.ts';
 import { startRawUpstream, type RawUpstream } from './raw-upstream.ts';
 import { startCountedStack, type CountedStack, type WatchedStack } from './watched-stack.ts';
 
-/** One process of each function, and an upstream that the test scripts. */
+/** A running stack with one process of each function, and upstreams that the test scripts. */
 export interface HardeningStack {
   upstream: ScriptedUpstream;
   /** The upstream of channels of kind `raw`. */
   raw: RawUpstream;
   stack: CountedStack;
+  stop(): Promise<void>;
 }
 
 export type ChannelKind =
@@ -33,8 +34,8 @@ const channelsOf: Partial<Record<ChannelKind, number>> = { patient: 48, quick: 1
 const taken = new Map<ChannelKind, number>();
 
 /**
- * A model on a separate channel, because a channel that fails thrice or refuses its secret is in cooldown. The channel of `plain`
- * is never separate: each answer that it gives ends its failures.
+ * Returns a model on a separate channel, because a channel is cooled down after three failures or a rejected secret. `plain` always
+ * has the same channel: each of its good answers resets its failures.
  */
 export function modelOf(kind: ChannelKind): string {
   if (kind === 'plain') return kind;
@@ -65,16 +66,15 @@ export async function killProcess(stack: WatchedStack, name: string): Promise<vo
 
 /** At the end of the file that imports this: `hardening.test.ts`, or one that the command names. */
 afterAll(async () => {
-  const { stack, raw, upstream } = (await running) ?? {};
+  const started = await running?.catch(() => undefined);
   running = undefined;
-  await stack?.stop();
-  await raw?.stop();
-  await upstream?.close();
+  await started?.stop();
 });
 
 async function startHardeningStack(): Promise<HardeningStack> {
-  const upstream = await startScriptedUpstream();
-  const raw = await startRawUpstream();
+  await using started = new AsyncDisposableStack();
+  const upstream = started.adopt(await startScriptedUpstream(), (one) => one.close());
+  const raw = started.adopt(await startRawUpstream(), (one) => one.stop());
   const closed = await findFreePort('127.0.0.1');
   const { endpoint } = upstream;
   const secret = 'env:UPSTREAM_SECRET';
@@ -100,7 +100,7 @@ async function startHardeningStack(): Promise<HardeningStack> {
     ),
   ];
   const models = channels.flatMap((channel) => channel.models);
-  const stack = await startCountedStack({
+  const options = {
     environmentsMax: 1,
     functionEnvironment: { UPSTREAM_SECRET: canaries.secret, BROKEN: 'two\nlines' },
     rows: [
@@ -108,7 +108,9 @@ async function startHardeningStack(): Promise<HardeningStack> {
       // Without a price each channel would get a warning, and each warning is a change of a row.
       ['charges', { id: 10, type: 'token-billing', models, input: 0, output: 0 }],
       ['keys', { hash: keyHash(canaries.key), account: 'acme', hint: 'sk-...789' }],
-    ],
-  });
-  return { upstream, raw, stack };
+    ] satisfies [TableName, Record<string, unknown>][],
+  };
+  const stack = started.adopt(await startCountedStack(options), (one) => one.stop());
+  const all = started.move();
+  return { upstream, raw, stack, stop: () => all.disposeAsync() };
 }

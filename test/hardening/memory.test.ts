@@ -230,8 +230,8 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   ['a tool call with its name in 3,000 pieces', large.namedPieces, all('whole')],
 ];
 
-/** One answer for each bound, and a long one that is allowed. */
-const usually: Record<FunctionName, [json: string[], stream: string[]]> = {
+/** The answers that `npm test` covers: one for each bound, and a long one that is allowed. */
+const selectedAnswers: Record<FunctionName, [json: string[], stream: string[]]> = {
   chat: [['55 MB of log probabilities'], ['60,000 details of reasoning']],
   responses: [
     ['annotations without text'],
@@ -242,8 +242,16 @@ const usually: Record<FunctionName, [json: string[], stream: string[]]> = {
     ['2 M characters beyond Latin-1', 'a tool call with a name of 1 MB'],
   ],
 };
+const known = new Set(answers.map(([answer]) => answer));
+test('every selected answer exists', () => {
+  expect(
+    Object.values(selectedAnswers)
+      .flat(2)
+      .filter((answer) => !known.has(answer)),
+  ).toEqual([]);
+});
 const inForm = (name: FunctionName, stream: boolean) =>
-  answers.filter(([answer]) => everyForm || usually[name][stream ? 1 : 0].includes(answer));
+  answers.filter(([answer]) => everyForm || selectedAnswers[name][stream ? 1 : 0].includes(answer));
 
 describe.each(['chat', 'responses', 'messages'] as const)(
   'an answer on %s ends within the memory of its function',

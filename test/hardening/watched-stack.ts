@@ -125,7 +125,10 @@ export async function startWatchedStackOn<Kind extends Store>(
     environments,
     chatProcesses: () => processes('chat'),
     killChatProcesses() {
-      for (const pid of processes('chat'))
+      // The number of a dead process may belong to another program by now.
+      for (const pid of processes('chat').filter(
+        (pid) => !lines.some((line) => line.includes(`pid ${pid} ended`)),
+      ))
         try {
           process.kill(pid, 'SIGKILL');
         } catch {

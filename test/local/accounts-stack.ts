@@ -6,13 +6,14 @@ import { physicalNameOf } from '../../shared/tables/table-names.ts';
 import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { keyOf, MoneyReader, until, type TableRow } from './money-reader.ts';
 
-/** The running stack for files that differ in their accounts alone. */
+/** A running stack for test files that need different accounts, but the same channels and prices. */
 export interface AccountsStack {
   stack: WatchedStack;
   upstream: ScriptedUpstream;
   /** In front of the stack. The channel `mirror` leads to it. */
   alias: Alias;
   money: MoneyReader;
+  stop(): Promise<void>;
 }
 
 /** Calls at once, each in a process. An account is split when more than 8 of its calls are open. */
@@ -54,21 +55,20 @@ export async function leaveAccountsStack(): Promise<void> {
 }
 
 export async function stopAccountsStack(): Promise<void> {
-  const started = await running;
+  const started = await running?.catch(() => undefined);
   running = undefined;
   isShared = false;
-  await started?.stack.stop();
-  await started?.upstream.close();
-  started?.alias.server.close();
+  await started?.stop();
 }
 
 async function startAccountsStack(): Promise<AccountsStack> {
-  const upstream = await startScriptedUpstream();
-  const alias = await startAlias();
+  await using started = new AsyncDisposableStack();
+  const upstream = started.adopt(await startScriptedUpstream(), (one) => one.close());
+  const alias = started.adopt(await startAlias(), ({ server }) => void server.close());
   const { port } = alias.server.address() as AddressInfo;
   const channel = { endpoint: upstream.endpoint, state: true };
   const charge = { type: 'token-billing', input: 0.1, output: 0.2 };
-  const stack = await startWatchedStack({
+  const options = {
     environmentsMax: crowd,
     functionEnvironment: { RELAY_SWEEP_GRACE: '0', MIRROR_KEY: keyOf('mirrored') },
     rows: [
@@ -108,12 +108,14 @@ async function startAccountsStack(): Promise<AccountsStack> {
       ],
       ['charges', { id: 13, type: 'times-billing', models: ['per-call'], output: 1 }],
       ['plans', { level: 3, price: 9, items: [{ id: 'calls', value: 2, models: ['per-call'] }] }],
-      // The lease of a killed call ends then.
+      // Limits the lease of a killed call.
       ['settings', { name: 'limits', value: { request_seconds: 12 } }],
-    ],
-  });
+    ] satisfies TableRow[],
+  };
+  const stack = started.adopt(await startWatchedStack(options), (one) => one.stop());
   alias.toPort = Number(new URL(stack.origin).port);
-  return { stack, upstream, alias, money: new MoneyReader(stack) };
+  const all = started.move();
+  return { stack, upstream, alias, money: new MoneyReader(stack), stop: () => all.disposeAsync() };
 }
 
 /** An unknown name of the relay, like another domain in front of it. */

@@ -175,7 +175,7 @@ describe('another npm start', () => {
   beforeEach(prepare);
   afterEach(clear);
 
-  it('fits a terminal of 40 columns, whose Ctrl-C ends it', async () => {
+  it('fits a terminal of 40 columns if there is one, and ends at Ctrl-C', async () => {
     const stack = start(
       terminal === undefined ? ['npm', 'start'] : [terminal, '-qec', 'stty cols 40; npm start', '/dev/null'],
     );

@@ -207,11 +207,11 @@ describe('stream records of the emulator', () => {
     const { endpoint, newestRecord } = await start(undefined);
     const StreamArn = (await createTable(endpoint)).TableDescription?.LatestStreamArn ?? '';
     for (const id of ['a', 'b']) await put(endpoint, id);
-    const coveredUntil = Number(newestRecord?.('things'));
+    const lastCoveredRecord = Number(newestRecord?.('things'));
     await put(endpoint, 'c');
     const delivered = Promise.withResolvers<unknown>();
     const stop = await startMapping(
-      { ...mappingOf(StreamArn, delivered.resolve), coveredUntil },
+      { ...mappingOf(StreamArn, delivered.resolve), lastCoveredRecord },
       { callAws: createStreamCalls(endpoint), checkpoints: openCheckpoints(undefined), log: () => {} },
     );
     expect(await delivered.promise).toMatchObject(recordsOf('c'));

@@ -63,8 +63,7 @@ describe('the running stack', () => {
   it('answers 503 and calls no upstream if the store is down before the reservation', async () => {
     stack.upstream.forget();
     stack.store.rules.add({ fault: { kind: 'error' }, services: ['dynamodb'] });
-    const answer = await post();
-    stack.store.rules.clear();
+    const answer = await post().finally(() => stack.store.rules.clear());
     expect(answer.status).toBe(503);
     expect(answer.headers.get('retry-after')).not.toBeNull();
     expect(await answer.json()).toMatchObject({ error: { type: 'internal_error', code: 'unavailable' } });
