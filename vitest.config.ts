@@ -24,7 +24,10 @@ const replaceModules = [
   'test/unit/relay/state/{alias,kept,sealed}-state.test.ts',
 ];
 
-/** Files of one stack, which the file with the folder's name or `accounts.test.ts` runs together, unless the command names one. */
+/**
+ * Files that share a stack. The file with the folder's name runs them together, unless the command names one. In `local`, that is
+ * `accounts.test.ts`, and `client.test.ts` runs `pages.test.ts`.
+ */
 const onOneStack = process.argv
   .slice(2)
   .some((argument) => /(client|hardening|local|vendors)\/\w/.test(argument))
@@ -104,7 +107,7 @@ export default defineConfig({
           execArgv: [
             // Otherwise V8 counts WebAssembly memory as its own, and collects all garbage ten times while it loads a rules engine.
             '--external-memory-accounted-in-global-limit',
-            // Optimizing WebAssembly takes a second of each engine that checks templates, more than it saves. Default: 13 million.
+            // Optimizing the WebAssembly of a rules engine costs a second, which is more than it saves. Default: 13 million.
             '--wasm-tiering-budget=300000000',
           ],
           include: ['test/**/*.test.ts'],

@@ -31,7 +31,7 @@ const topUpWatch = autoTopUpWatch({
   hmac: nodeHmac,
   hex: generateHex,
 });
-// Only the hourly pass reads channels, whose rows take half of this function's code.
+// Loaded late, because only the hourly pass needs the schemas of channel rows.
 const upstreams = loadOnFirstCall(async () => {
   const { composeUpstreamWatch } = await import('./compose/upstream-watch.ts');
   return composeUpstreamWatch({ ...deps, environment, transport });

@@ -1,4 +1,4 @@
-/** Connects the watch of upstream balances to this stack's adapters. */
+/** Connects the watch of upstream balances to its adapters. `functions/alerts.ts` loads it with the first hourly pass. */
 import { createWatchedChannels } from '../../shared/adapters/dynamodb/alerts/watched-channels.ts';
 import type { StoreDeps } from '../../shared/adapters/dynamodb/table-client.ts';
 import { createSecretStore } from '../../shared/adapters/secrets/secret-store.ts';

@@ -9,7 +9,7 @@ import { type StackLog, StartError } from './host/messages.ts';
 import type { LocalFunction } from './lambda/local-function.ts';
 import { localRegion } from './host/local-options.ts';
 
-/** The resolved properties of AWS::Lambda::EventSourceMapping that are emulated. The age of records only ends them, so it is ignored. */
+/** The resolved properties of AWS::Lambda::EventSourceMapping that are emulated. The maximum age of records is ignored. */
 export interface MappingProperties {
   EventSourceArn: string;
   StartingPosition: string;
@@ -26,8 +26,8 @@ export interface Mapping {
   id: string;
   properties: MappingProperties;
   target: LocalFunction;
-  /** Records up to this number are not delivered: a run of the function has covered them. Undefined delivers all. */
-  coveredUntil?: number | undefined;
+  /** The last sequence number that an earlier run of the function has covered. Only newer records are delivered; default: all. */
+  lastCoveredRecord?: number | undefined;
 }
 
 interface MappingHost {
@@ -42,10 +42,10 @@ interface MappingHost {
 // Lambda polls each shard four times a second.
 const pollIntervalMs = 250;
 /**
- * A person at this machine must not wait as long for a charge as on AWS (5 s). Without a window, a call that takes a second
- * invoked two functions twice, which was a fifth of the processor time of all functions in the tests.
+ * Shorter than on AWS (5 s), so that a developer soon sees a charge. Without a window, a call that took a second invoked two
+ * functions twice, which was a fifth of the processor time of all functions in the tests.
  */
-const windowMsMax = 1000;
+const batchingWindowMsMax = 1000;
 const firstRetryMs = 100;
 const longestRetryMs = 5000;
 
@@ -55,7 +55,7 @@ const longestRetryMs = 5000;
  * @returns stops it, and resolves when the running requests have ended. A batch in delivery counts as not delivered.
  */
 export async function startMapping(
-  { id, properties, target, coveredUntil = -1 }: Mapping,
+  { id, properties, target, lastCoveredRecord = -1 }: Mapping,
   { callAws, checkpoints, log, newestRecord }: MappingHost,
 ): Promise<() => Promise<void>> {
   const { EventSourceArn: StreamArn, BatchSize: Limit, FilterCriteria, ...kind } = properties;
@@ -67,8 +67,8 @@ export async function startMapping(
     );
   const passesFilter = createFilter((FilterCriteria?.Filters ?? []).map(({ Pattern }) => Pattern));
   const isWanted = (record: DynamoDBRecord): boolean =>
-    passesFilter(record) && Number(numberOf(record)) > coveredUntil;
-  const windowMs = Math.min((kind.MaximumBatchingWindowInSeconds ?? 0) * 1000, windowMsMax);
+    passesFilter(record) && Number(numberOf(record)) > lastCoveredRecord;
+  const windowMs = Math.min((kind.MaximumBatchingWindowInSeconds ?? 0) * 1000, batchingWindowMsMax);
   const stopping = new AbortController();
   const shards = new Map<string, Promise<void>>();
 

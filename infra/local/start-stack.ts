@@ -130,8 +130,8 @@ export async function startStack(settings: StackSettings, shown: StackLog): Prom
     newestRecord,
   };
   for (const mapping of buildMappings(references, functions)) {
-    const coveredUntil = findPublished(mapping, newestRecord);
-    started.defer(await startMapping({ ...mapping, coveredUntil }, streams));
+    const lastCoveredRecord = findLastPublished(mapping, newestRecord);
+    started.defer(await startMapping({ ...mapping, lastCoveredRecord }, streams));
   }
   onStep('publishing the configuration');
   await publishConfiguration(functions, log);
@@ -209,10 +209,10 @@ function readDistributionConfig(references: LocalReferences): DistributionConfig
 }
 
 /**
- * Returns the number of the newest record that the publication at the start covers. Streams deliver the rows of each table to a
- * run of its own, and each of the five runs would compile the same configuration again, for 30 ms.
+ * Returns the sequence number of the newest record that the publication at the start covers. Otherwise the stream of each table
+ * would run the function once more, and each run compiles the same configuration again in 30 ms.
  */
-function findPublished(
+function findLastPublished(
   { target, properties }: Mapping,
   newestRecord: Emulator['newestRecord'],
 ): number | undefined {

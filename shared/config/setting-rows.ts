@@ -322,7 +322,7 @@ export function readSetting(
   return problems[0] === undefined ? acceptRow(read, warnings) : { problem: problems[0] };
 }
 
-/** Builds the schema of the row only here: zod compiles a new schema when it first parses, which took longer than reading the value. */
+/** Builds a schema of the row for the message. Not for each read, because zod compiles a new schema, which takes longer than the read. */
 function explainInvalidValue(
   schema: z.ZodMiniType,
   value: unknown,

@@ -61,7 +61,7 @@ describe('the workflow', () => {
     ]);
   });
 
-  it('gives the page a folder for each door, also for a single one', () => {
+  it('gives the page a folder for each door, even if there is only one', () => {
     const [download] = jobs['page']?.steps.filter(({ uses }) => uses?.includes('/download-artifact@')) ?? [];
     expect(download?.with).toEqual({ path: 'transcripts', 'merge-multiple': true });
     const folder = mkdtempSync(path.join(tmpdir(), 'relay-transcripts-'));

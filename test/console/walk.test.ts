@@ -227,7 +227,8 @@ it('a form moves the focus to the field with an invalid value, keeps the other i
   const fill = async (name: string, text: string): Promise<void> => {
     const choice = `document.querySelector('main select[name="${name}"]')`;
     const isChoice = await page.evaluate<boolean>(`${choice} !== null`);
-    if (isChoice) await page.evaluate(`${choice}.value = ${JSON.stringify(text)}`);
+    const choose = `Object.assign(${choice}, { value: ${JSON.stringify(text)} }).dispatchEvent(new Event('change', { bubbles: true }))`;
+    if (isChoice) await page.evaluate(choose);
     else await type(page, text, `main [name="${name}"]`);
   };
   const send = () => press(page, 'form.stacked > .buttons .main');

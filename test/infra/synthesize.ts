@@ -142,12 +142,12 @@ const references = require(join(cdk, 'core/lib/private/refs.js')) as {
 const { resolveReferences } = references;
 references.resolveReferences = (scope) => {
   const stacks = scope.node.findAll().filter((each) => Stack.isStack(each));
-  if (stacks.length > 1 && !independent.has(scope)) resolveReferences(scope);
+  if (stacks.length > 1 && !appsWithoutReferences.has(scope)) resolveReferences(scope);
 };
-const independent = new WeakSet<IConstruct>();
+const appsWithoutReferences = new WeakSet<IConstruct>();
 
 /** Skips that search in an app whose stacks name each other by their outputs only, as all of `addStacks` do. */
-export const skipReferences = (app: App): unknown => independent.add(app);
+export const skipReferenceSearch = (app: App): unknown => appsWithoutReferences.add(app);
 
 /**
  * CDK hashes each function again at each reference to its version, 52 times, which takes a quarter of a synthesis. No function changes

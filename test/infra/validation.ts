@@ -8,7 +8,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { addStacks, createApp } from '../../infra/stack/create-app.ts';
 import { readOptions, resolveStage } from '../../infra/stack/options/read-options.ts';
 import { optionSets } from './option-sets.ts';
-import { emptyBundles, skipReferences, synthesizeApp } from './synthesize.ts';
+import { emptyBundles, skipReferenceSearch, synthesizeApp } from './synthesize.ts';
 
 /** `npm test` checks some, including the one with everything; `test/long/validation.test.ts` checks all. */
 const asked = Object.values(optionSets).filter(
@@ -37,7 +37,7 @@ test('stages, from no options to all, pass CloudFormation’s rules and cdk-nag,
   const packs =
     process.env['STAGES'] === 'every' ? [HIPAASecurityChecks, NIST80053R4Checks, NIST80053R5Checks] : [];
   for (const Pack of packs) Validations.of(app).addPlugins(new Pack(app));
-  skipReferences(app);
+  skipReferenceSearch(app);
   Annotations.of(app).acknowledgeWarning('relay:nobody-is-told');
   expect(() => synthesizeApp(app)).not.toThrow();
   expect(printed).toEqual([]);

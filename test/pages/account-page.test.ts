@@ -98,7 +98,7 @@ describe('the key', () => {
 
   it('cannot be found by the next user of the browser: neither with the Back button nor in the page after logout', async () => {
     const { page } = await opened(`/account#%20${pageKey}%0A`);
-    // No request of the open account is under way any more.
+    // Otherwise the request for the ledger may arrive after the list of requests is emptied below.
     await page.locator('#rows tr').first().waitFor();
     expect(page.url()).toBe(`${server.address}/account`);
     // This build of Chromium caches no page for its Back button, so the test sends the events of other browsers.

@@ -79,17 +79,17 @@ export const looksSound = (show: (options: BrowserContextOptions) => Promise<Ope
         locale,
         viewport: { width: 390, height: 800 },
       });
-      await looksSoundNow(page, onPhone);
+      await expectSoundLook(page, onPhone);
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.emulateMedia({ colorScheme: onScreen });
       // The plot is drawn again in the next frame.
       await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
-      await looksSoundNow(page, onScreen);
+      await expectSoundLook(page, onScreen);
       expect(complaints).toEqual([]);
     },
   );
 
-async function looksSoundNow(page: Page, colorScheme: 'dark' | 'light'): Promise<void> {
+async function expectSoundLook(page: Page, colorScheme: 'dark' | 'light'): Promise<void> {
   // Between the two modes of a page nothing but colours differs.
   const looked = colorScheme === 'dark' ? { rules: ['color-contrast', 'link-in-text-block'] } : {};
   expect(await accessFaults(page, looked)).toEqual([]);

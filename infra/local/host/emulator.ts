@@ -132,10 +132,10 @@ async function launch(
 }
 
 const memoryFolder = '/dev/shm';
-/** Containers have 64 MB there unless asked for more, which a long run of tests fills. */
+/** A container has only 64 MB there by default, which a long test run fills. */
 const memoryBytesMin = 1024 ** 3;
 
-/** Memory, because the emulator's writes to a disk took a quarter of its processor time. `TMPDIR` names another folder. */
+/** Prefers memory, because writing to a disk took a quarter of the emulator's processor time. `TMPDIR` overrides it. */
 function chooseUnkeptFolder(): string {
   if (process.env['TMPDIR'] !== undefined || !existsSync(memoryFolder)) return tmpdir();
   const { bavail, bsize } = statfsSync(memoryFolder);

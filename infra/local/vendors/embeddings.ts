@@ -43,7 +43,7 @@ function vectorOf(text: string, length: number): Float32Array<ArrayBuffer> {
       const number = Number.parseInt(digits, 16);
       vector[number % length]! += number < 2 ** 15 ? 1 : -1;
     }
-  // Math.hypot with an argument for each number takes longer than all else.
+  // `Math.hypot(...vector)` takes longer than the rest of the answer.
   let squares = 0;
   for (const number of vector) squares += number ** 2;
   const norm = Math.sqrt(squares) || 1;

@@ -106,11 +106,11 @@ function encodeBase64(vector: Float32Array): string {
   for (let at = 0; at < vector.length; at += 1) view.setFloat32(4 * at, vector[at]!, true);
   const bytes = new Uint8Array(view.buffer);
   let text = '';
-  // A character for each byte would take three times as long, and spread bytes five times.
+  // Appending one character at a time takes three times as long, and spreading the bytes five times.
   for (let from = 0; from < bytes.length; from += argumentsMax)
     text += Reflect.apply(String.fromCharCode, undefined, bytes.subarray(from, from + argumentsMax));
   return `"${btoa(text)}"`;
 }
 
-/** Arguments of one call, which are all on the stack. */
+/** Limits the arguments of one call, because they are all on the stack. */
 const argumentsMax = 8192;

@@ -55,7 +55,7 @@ export async function addGroupWarnings<Plan extends { edit: ConfigEdit; warnings
   return { ...plan, warnings: [...plan.warnings, ...warnings, ...(unused.length > 0 ? [idle] : [])] };
 }
 
-/** The row of all groups. Most edits don't change it. */
+/** The row of all price groups as text, to compare. Most edits don't change it. */
 const writeGroups = ({ settings }: ConfigRows) =>
   canonicalJson(plainRow(settings.find((raw) => attributeOf(raw, 'name') === 'price_groups')));
 

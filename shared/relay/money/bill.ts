@@ -194,7 +194,7 @@ export class Bill {
   inputTokens(request: ChatRequest, answering?: string, facts: SentFacts = { dropped: [] }): number {
     const { call } = this.#input;
     const { media, estimate } = this.#findCost(answering);
-    // Only media count by what was sent. Text was counted for the reservation, and a megabyte takes 5 ms.
+    // Text counts the same in every form, and counting a megabyte again takes 5 ms. Media count as they were sent.
     if (media === undefined && request === call.request) return estimate.inputTokens;
     const { unknown, embedding, native, thread } = call;
     const { isNative, dropped, unsentMedia } = facts;

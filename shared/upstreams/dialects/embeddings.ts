@@ -121,7 +121,7 @@ function unpackNumbers(base64: string): Float32Array {
   } catch {}
   if (bytes.length % 4 !== 0) return new Float32Array();
   const numbers = new Float32Array(bytes.length / 4);
-  // Written as integers, which the machine keeps in the same order of bytes.
+  // The bytes are little-endian, like integers in memory, so each number is written as one integer.
   const bits = new Int32Array(numbers.buffer);
   const byteAt = (at: number): number => bytes.charCodeAt(at);
   for (let place = 0, at = 0; place < bits.length; place += 1, at += 4)

@@ -54,7 +54,7 @@ minutes, or with Ctrl-C. Every change is shown and confirmed before it is writte
     await readFirst(ports, readOnly);
     if (check)
       return printAs({ allowed: true }, () => print('Your credentials are sufficient for the console.'));
-    // Its pages are 56 of the 464 modules that every command loaded.
+    // Loaded late: the console's pages are 56 of the 464 modules of this program.
     const { serveConsole } = await import('../../console/serve.ts');
     const served = await serveConsole(ports, {
       readOnly,

@@ -1,4 +1,4 @@
-/** Reads the channels whose upstream balance is watched, and marks each with what its upstream reported. */
+/** Reads the channels for the watch of upstream balances, and stores the balance that each upstream reports. */
 import type { WatchedChannels } from '../../../relay/ports/alerts.ts';
 import { readChannel } from '../../../config/rows/channel-row.ts';
 import type { ReferenceRules } from '../../../config/rows/secret-reference.ts';
