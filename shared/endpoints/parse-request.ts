@@ -137,6 +137,8 @@ function describeWanted(issue: Issue | undefined): string {
     return `one of ${issue.values.map((value) => `'${String(value)}'`).join(', ')}`;
   if (issue?.code === 'too_big') return `a value of at most ${issue.maximum}`;
   if (issue?.code === 'custom') return 'an object';
+  if (issue?.code === 'invalid_union' && issue.errors.length > 0)
+    return [...new Set(issue.errors.map(([first]) => describeWanted(first)))].join(' or ');
   if (issue?.code !== 'too_small') return 'a different type';
   const sized = issue.origin === 'string' || issue.origin === 'array';
   return sized ? `${article(issue.origin)} that is not empty` : `a value of at least ${issue.minimum}`;

@@ -57,7 +57,7 @@ describe('a rejected chat request names the field, the found and the expected va
       saying({ role: 'user', content: 5 }),
       'invalid_value',
       'messages[0].content',
-      'found 5, expected a different type.',
+      'found 5, expected a string or an array.',
     ],
     [{ ...good, max_tokens: 1.5 }, 'invalid_type', 'max_tokens', 'found 1.5, expected a whole number.'],
     [
