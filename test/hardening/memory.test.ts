@@ -210,7 +210,7 @@ const answers: [string, Script, Ends, Record<FunctionName, object>?][] = [
   [
     'annotations without text',
     large.annotationsAlone,
-    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: ['whole', 'whole'] },
+    { chat: [tooLarge, 'whole'], responses: [tooLarge, tooLargeWithin], messages: [tooLarge, tooLarge] },
   ],
   ['arguments in pieces of two characters', large.shortArguments, all('whole')],
   [
