@@ -6,7 +6,7 @@ import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { chunk, usageChunk } from '../support/upstream-frames.ts';
 import { textStream } from '../support/upstream-scripts.ts';
 import { framesOf, streamedText } from './answers.ts';
-import { hardeningStack, killProcess } from './hardening-stack.ts';
+import { hardeningStack } from './hardening-stack.ts';
 import { forgetPeak, peakMegabytes } from './process-memory.ts';
 import type { WatchedStack } from './watched-stack.ts';
 
@@ -17,7 +17,7 @@ let firstProcess: number[];
 beforeAll(async () => {
   ({ upstream, stack } = await hardeningStack());
   // Another file of the folder may have filled the memory of the running process.
-  await killProcess(stack, 'chat');
+  await stack.killProcesses('chat');
   await stack.post(call);
   firstProcess = stack.chatProcesses();
 });

@@ -1,4 +1,4 @@
-import { afterAll, expect, vi } from 'vitest';
+import { afterAll } from 'vitest';
 import { findFreePort } from '../../infra/local/host/loopback.ts';
 import type { TableName } from '../../shared/tables/table-names.ts';
 import { keyHash } from '../../shared/wire/ids.ts';
@@ -6,7 +6,7 @@ import { startScriptedUpstream, type ScriptedUpstream } from '../support/scripte
 import { textStream } from '../support/upstream-scripts.ts';
 import { canaries } from './canaries.ts';
 import { startRawUpstream, type RawUpstream } from './raw-upstream.ts';
-import { startCountedStack, type CountedStack, type WatchedStack } from './watched-stack.ts';
+import { startCountedStack, type CountedStack } from './watched-stack.ts';
 
 /** A running stack with one process of each function, and upstreams that the test scripts. */
 export interface HardeningStack {
@@ -53,15 +53,6 @@ export async function hardeningStack(): Promise<HardeningStack> {
   upstream.forget();
   upstream.script(textStream('Hello there.'));
   return running;
-}
-
-/** Ends the process of a function, if one runs: the next call gets a new one. */
-export async function killProcess(stack: WatchedStack, name: string): Promise<void> {
-  const pid = stack.processes(name).at(-1);
-  if (pid === undefined) return;
-  const hasEnded = () => stack.lines.some((line) => line.includes(`pid ${pid} ended`));
-  if (!hasEnded()) process.kill(pid, 'SIGKILL');
-  await vi.waitFor(() => expect(hasEnded()).toBe(true));
 }
 
 /** At the end of the file that imports this: `hardening.test.ts`, or one that the command names. */

@@ -6,7 +6,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Script, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { answersWith } from '../local/metered-upstream.ts';
-import { hardeningStack, killProcess } from './hardening-stack.ts';
+import { hardeningStack } from './hardening-stack.ts';
 import * as large from './large-answers.ts';
 import { peakMegabytes } from './process-memory.ts';
 import type { WatchedStack } from './watched-stack.ts';
@@ -31,7 +31,7 @@ const hello = {
 
 /** Starts a process that has served one call. */
 async function fresh(name: FunctionName): Promise<number> {
-  await killProcess(stack, name);
+  await stack.killProcesses(name);
   upstream.script(answersWith({ text: 'Hello there.', input: 9, output: 3, isCut: false }));
   const response = await stack.post(hello[name], { path: paths[name] });
   expect(await response.text()).toContain('Hello');

@@ -34,8 +34,8 @@ export interface WatchedStack<Kind extends Store = Store> {
   chatProcesses(): number[];
   /** The same of any function. */
   processes(name: string): number[];
-  /** Kills processes without notice, like `kill -9`. */
-  killChatProcesses(): void;
+  /** Kills all processes of a function without notice, like `kill -9`. Resolves when the next call gets a new one. */
+  killProcesses(name: string): Promise<void>;
   /** Waits for the log line of a request. */
   logged(requestId: string): Promise<RequestLog>;
   /** Runs the scheduled functions now. */
@@ -124,16 +124,13 @@ export async function startWatchedStackOn<Kind extends Store>(
     store,
     environments,
     chatProcesses: () => processes('chat'),
-    killChatProcesses() {
+    async killProcesses(name) {
+      const hasEnded = (pid: number) => lines.some((line) => line.includes(`pid ${pid} ended`));
       // The number of a dead process may belong to another program by now.
-      for (const pid of processes('chat').filter(
-        (pid) => !lines.some((line) => line.includes(`pid ${pid} ended`)),
-      ))
-        try {
-          process.kill(pid, 'SIGKILL');
-        } catch {
-          // The process had exited by itself.
-        }
+      const killed = processes(name)
+        .filter((pid) => !hasEnded(pid))
+        .filter((pid) => sendKill(pid));
+      while (!killed.every(hasEnded)) await written.promise;
     },
     processes,
     async logged(requestId) {
@@ -158,4 +155,13 @@ export async function startWatchedStackOn<Kind extends Store>(
     runSchedules: () => stack.runSchedules(),
     stop: () => running.disposeAsync(),
   };
+}
+
+/** False if the process had exited by itself. */
+function sendKill(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
 }

@@ -100,7 +100,7 @@ describe('a call that crashed', () => {
     upstream.script(async (_call, reply) => reply.hang());
     const crashed = post('crashed').catch(() => undefined);
     await upstream.nextRequest();
-    stack.killChatProcesses();
+    await stack.killProcesses('chat');
     await crashed;
     upstream.script(writesUpTo(10));
     expect(await outcome(await post('crashed'))).toBe('rate_limit_exceeded');

@@ -187,7 +187,7 @@ it('unreachable tables leave the last configuration in use', async () => {
     new PutCommand({ TableName: 'relay-settings', Item: { name: 'limits', value: { count_free: false } } }),
   );
   await expect.poll(countsCalls, liveWithin).toBe(false);
-  stack.killChatProcesses();
+  await stack.killProcesses('chat');
   // A new process caches the key for 30 s; in that time it needs only updates from the store.
   await expect.poll(() => ask('steady'), liveWithin).toBe(200);
   // The next environment has a configuration, even if it was started but never called.
