@@ -18,7 +18,8 @@ const revealing: [RegExp, string][] = [
   [/\bYour credit balance is too low\b[^.]*\.?(?:\s*Please go to Plans & Billing[^.]*\.?)?/gi, ''],
   [/\b[a-z][a-z0-9+.-]*:\/\/[^\s"'<>)\]]+/gi, '[removed]'],
   [/\barn:aws[\w-]*:[^\s"'`<>,;)\]]+/gi, '[removed]'],
-  [/\b(?:sk|pk|rk)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]'],
+  // Also behind an underscore, as in a code `bad_sk-...`.
+  [/(?<![A-Za-z0-9])(?:sk|pk|rk)[-_][A-Za-z0-9_*.-]{6,}/g, '[removed]'],
   // With a digit, a capital or a star: `key-value-pairs` and `org_wide_limits` are words.
   [/\b(?:org|proj|key|acct|wrkspc)[-_](?=[a-z_.-]*[0-9A-Z*])[A-Za-z0-9_*.-]{6,}/g, '[removed]'],
   // Masked keys, and whatever follows "API key:".
@@ -115,7 +116,7 @@ export function listWithheldTexts({
     .filter((label) => !vendors.includes(label.replace(/-(?:runtime|mantle)$/, '')));
   return [
     profile,
-    ...(secret.length >= secretLengthMin ? [secret, matchMaskedEnd(secret)] : []),
+    ...(secret.length >= secretLengthMin ? [secret, matchBeginning(secret), matchMaskedEnd(secret)] : []),
     ...(secret !== '' && secret.length < secretLengthMin ? [matchWholeWord(secret, 'g')] : []),
     ...[host, ...labels].map((word) => matchWholeWord(word, 'gi')),
     // Also within a zone's name, such as `us-east-1a`.
@@ -129,6 +130,10 @@ const escapePattern = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]
 /** The text where no letter or digit goes on. */
 const matchWholeWord = (text: string, flags: 'g' | 'gi'): RegExp =>
   new RegExp(String.raw`(?<![a-zA-Z0-9])${escapePattern(text)}(?![a-zA-Z0-9])`, flags);
+
+/** Matches a shortened secret by its first twelve characters. */
+const matchBeginning = (secret: string): RegExp =>
+  new RegExp(String.raw`${escapePattern(secret.slice(0, 12))}[\w.*-]*`, 'g');
 
 /** Matches the masked secret by its last two characters: `sk-...yz`. */
 const matchMaskedEnd = (secret: string): RegExp =>

@@ -744,7 +744,16 @@ describe('an unknown word', () => {
       secretOf: () => secret,
     });
     rig.upstream(refuses(400, error('x', { code: `bad_key_${secret}` })));
-    await post(rig, ask);
+    expect((await post(rig, ask)).text).not.toContain(secret.slice(0, 12));
+    for (const code of [`bad_${secret.slice(0, 15)}`, `bad_sk-${secret}`]) {
+      const answer = await post(
+        new CoreRig({ secretOf: () => secret, channels: [{ secret: 'ssm:/relay/relay/a' }] }).upstream(
+          refuses(400, error('x', { code })),
+        ),
+        ask,
+      );
+      expect(answer.text).not.toContain(secret.slice(0, 12));
+    }
     await post(rig.upstream(answers.chat(`ended by ${secret.toUpperCase()}.`)), ask);
     // So that the first word is stored.
     await rig.clock.run(rig.clock.sleep(1));
